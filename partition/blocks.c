@@ -192,9 +192,8 @@ static gs_status check_job(void *context)
 static gs_status too_many_edges(void *context, uint64_t vertex, uint64_t edges)
 {
     (void)context;
-    return gs_fail(GS_EBUDGET,
-                   "vertex %llu: has %llu edges to smaller ids, more than fit the memory bound; raise .memory",
-                   (unsigned long long)vertex, (unsigned long long)edges);
+    return gs_fail(GS_EBUDGET, "vertex %lu: has %lu edges to smaller ids, more than fit the memory bound; raise "
+                   ".memory", vertex, edges);
 }
 
 static gs_status visit_block(void *context, const gs_sort_part *p)
@@ -206,8 +205,7 @@ static gs_status visit_block(void *context, const gs_sort_part *p)
     gs_status st;
 
     if (data == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a block of %llu edges", w->job->dir,
-                       (unsigned long long)p->records);
+        return gs_fail(GS_ENOMEM, "%s: no memory for a block of %lu edges", w->job->dir, p->records);
     if ((st = gs_sort_read(p->sort, &at, data, p->records, &count)) != GS_OK ||
         (st = gs_part__job_result(w->job)) != GS_OK) {
         gs_free(data);

@@ -282,8 +282,8 @@ static gs_status put_chunk(worker *k, uint64_t c, run *r)
     run_count(r, k->seen, g);
     const uint64_t bytes = gs_chunk_bytes(r->edges, r->targets, r->operands, ix, spec->data);
     if (bytes > k->out_cap)
-        return gs_fail(GS_EBUDGET, "chunk (%u, %u): %llu bytes do not fit the write buffer; use more .parts", target,
-                       operand, (unsigned long long)bytes);
+        return gs_fail(GS_EBUDGET, "chunk (%u, %u): %lu bytes do not fit the write buffer; use more .parts", target,
+                       operand, bytes);
     if (k->out_bytes + bytes > k->out_cap) {
         const gs_status st = flush(k, false);
         if (st != GS_OK)
@@ -418,10 +418,8 @@ static gs_status check_job(void *context)
 static gs_status too_many_edges(void *context, uint64_t chunk, uint64_t edges)
 {
     const writing *const w = ((const worker *)context)->w;
-    return gs_fail(GS_EBUDGET,
-                   "chunk (%llu, %llu): %llu edges, but %llu fit the memory bound; use more .parts or .memory",
-                   (unsigned long long)(chunk / w->grid.parts), (unsigned long long)(chunk % w->grid.parts),
-                   (unsigned long long)edges, (unsigned long long)w->cap);
+    return gs_fail(GS_EBUDGET, "chunk (%lu, %lu): %lu edges, but %lu fit the memory bound; use more .parts or .memory",
+                   chunk / w->grid.parts, chunk % w->grid.parts, edges, w->cap);
 }
 
 /* -- all regions ---------------------------------------------------------------- */
@@ -447,7 +445,7 @@ static gs_status worker_make(worker *k, writing *w, uint64_t most)
     k->seen = gs_arena_take(&k->memory, ((uint64_t)w->grid.rows + 63) / 64, 8);
     k->out = gs_alloc_pages(k->out_cap);
     if (k->memory.is_short || k->out == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to sort chunks of %llu edges", (unsigned long long)cap);
+        return gs_fail(GS_ENOMEM, "no memory to sort chunks of %lu edges", cap);
     return GS_OK;
 }
 
@@ -512,8 +510,8 @@ gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spe
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.passed, NULL);
     if (bits_for(1ull << spec->order->region_shift) + 2 * w.grid.local_bits > 64) {
-        st = gs_fail(GS_EUNSUPPORTED, "%u parts of %llu vertices: use a number of parts that is a power of two",
-                     w.grid.parts, (unsigned long long)w.grid.vertices);
+        st = gs_fail(GS_EUNSUPPORTED, "%u parts of %lu vertices: use a number of parts that is a power of two",
+                     w.grid.parts, w.grid.vertices);
         goto done;
     }
     if ((w.path = gs_path_join(job->dir, gs_store_edges_name(spec->direction))) == NULL) {

@@ -92,13 +92,12 @@ static gs_status name_bad_number(const moving *m, uint64_t number, const char *a
     for (uint32_t c = 0; c < in->edge_features; c++) {
         float back = m->row[c];
         if (!isfinite(back))
-            return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: the value is not a finite float32; replace it",
-                           in->edge_feature.path, (unsigned long long)number, c);
+            return gs_fail(GS_EFORMAT, "%s: row %lu, column %u: the value is not a finite float32; replace it",
+                           in->edge_feature.path, number, c);
         gs_convert_to_f32(&back, at_rest + c * gs_dtype_bytes(type), type, 1);
         if (!isfinite(back))
-            return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: %g is too large for %s; use .feature_type f32",
-                           in->edge_feature.path, (unsigned long long)number, c, (double)m->row[c],
-                           gs_dtype_name(type));
+            return gs_fail(GS_EFORMAT, "%s: row %lu, column %u: %g is too large for %s; use .feature_type f32",
+                           in->edge_feature.path, number, c, (double)m->row[c], gs_dtype_name(type));
     }
     return GS_OK;
 }
@@ -226,7 +225,7 @@ static gs_status order_parallels(const gs_chunk_view *v, uint64_t first, uint64_
     GS_FREED char *const all = gs_malloc_array(end - first, bytes);
 
     if (all == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to order %llu parallel edges", (unsigned long long)(end - first));
+        return gs_fail(GS_ENOMEM, "no memory to order %lu parallel edges", end - first);
     for (uint64_t k = first; k < end; k++)
         take_payload(v, k, all + (k - first) * bytes);
     qsort_r(all, end - first, bytes, by_bytes, &bytes);

@@ -407,10 +407,8 @@ static gs_status look_closer(uint64_t *v, gs_edge_block *b, const gs_line *l, co
         return gs_part__id_number(v, l, id, GS_MOST_ID, what);
     if (!may_be_name(b, id))
         return gs_fail_hint(gs_part__id_number(v, l, id, GS_MOST_ID, what), ".ids compact takes all ids as names");
-    snprintf(r->why, sizeof(r->why),
-             "%s: line %llu, column %llu: '%.*s' is no number from 0 to %u, so ids are taken as names; the store keeps "
-             "them (.ids keep refuses them)",
-             l->path, (unsigned long long)l->number, (unsigned long long)(id->at - l->text) + 1,
+    snprintf(r->why, sizeof(r->why), "%s: line %lu, column %lu: '%.*s' is no number from 0 to %u, so ids are taken as "
+             "names; the store keeps them (.ids keep refuses them)", l->path, l->number, (id->at - l->text) + 1,
              (int)GS_MIN(id->length, 64), id->at, GS_MOST_ID);
     r->again = true;
     return GS_EAGAIN;
@@ -586,10 +584,8 @@ gs_status gs_part__text_read(gs_part_input *in, gs_part_job *job, gs_status (*re
     if (st != GS_OK)
         return st;
     if (r.look && in->edges > 0 && r.lines.seen.most > SPARE_VERTICES + SPARE_PER_EDGE * in->edges) {
-        gs_part__warn(job,
-                      "%s: the largest id is %llu, and there are %llu edges: ids are compacted, and the store keeps "
-                      "them (.ids keep makes a vertex of each number)",
-                      in->path, (unsigned long long)r.lines.seen.most, (unsigned long long)in->edges);
+        gs_part__warn(job, "%s: the largest id is %lu, and there are %lu edges: ids are compacted, and the store keeps "
+                      "them (.ids keep makes a vertex of each number)", in->path, r.lines.seen.most, in->edges);
         return read_names(in, job, read);
     }
     if ((st = gs_part__text_end(in)) == GS_OK)

@@ -202,7 +202,7 @@ gs_status gs_part__count_chunks(uint64_t **count, uint64_t *largest, const gs_pa
     gs_status st;
 
     if ((x.count = gs_calloc(chunks, sizeof(*x.count))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to count %llu chunks", (unsigned long long)chunks);
+        return gs_fail(GS_ENOMEM, "no memory to count %lu chunks", chunks);
     *count = x.count; /* the caller's, on failure too */
     if ((st = each_record(o->chunked[GS_BY_DEST], job, count_edges, &x)) != GS_OK ||
         (st = gs_ranks_sum_u64(x.count, chunks)) != GS_OK)

@@ -329,13 +329,13 @@ static gs_status write_meta(const generating *w, const char *kind)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
     const int length = snprintf(
         text, sizeof(text),
-        "{\n \"generator\": \"%s\",\n \"seed\": %llu,\n \"num_nodes\": %llu,\n \"num_edges\": %llu,\n"
+        "{\n \"generator\": \"%s\",\n \"seed\": %lu,\n \"num_nodes\": %lu,\n \"num_edges\": %lu,\n"
         " \"feature_format\": \"%s\",\n \"num_features\": %u,\n \"num_classes\": %u,\n"
-        " \"num_train\": %llu,\n \"num_valid\": %llu,\n \"num_test\": %llu\n}\n",
-        kind, (unsigned long long)w->g.opt->seed, (unsigned long long)w->g.n, (unsigned long long)w->g.edges,
+        " \"num_train\": %lu,\n \"num_valid\": %lu,\n \"num_test\": %lu\n}\n",
+        kind, w->g.opt->seed, w->g.n, w->g.edges,
         w->g.width != 0 ? "dense" : "none", w->g.width, w->g.classes,
-        (unsigned long long)(w->split[1] - w->split[0]), (unsigned long long)(w->split[2] - w->split[1]),
-        (unsigned long long)(w->split[3] - w->split[2]));
+        w->split[1] - w->split[0], w->split[2] - w->split[1],
+        (w->split[3] - w->split[2]));
     return gs_file_write_atomic(path, text, (uint64_t)length);
 }
 
@@ -405,15 +405,13 @@ static gs_status check_options(bool *sbm, const char *kind, const gs_generate_op
     if (!*sbm && strcmp(kind, "rmat") != 0)
         return gs_fail(GS_EINVAL, "kind: '%s' is not known; use rmat or sbm", kind);
     if (o->vertices < 2 || o->vertices >= UINT32_MAX)
-        return gs_fail(GS_EINVAL, ".vertices %llu: is outside 2 to 2^32 - 2", (unsigned long long)o->vertices);
+        return gs_fail(GS_EINVAL, ".vertices %lu: is outside 2 to 2^32 - 2", o->vertices);
     if (o->edges > UINT64_MAX / 64)
-        return gs_fail(GS_EINVAL, ".edges %llu: is too many", (unsigned long long)o->edges);
+        return gs_fail(GS_EINVAL, ".edges %lu: is too many", o->edges);
     if (*sbm && o->edges % 2 != 0)
-        return gs_fail(GS_EINVAL, ".edges %llu: is odd; sbm writes both directions of each edge",
-                       (unsigned long long)o->edges);
+        return gs_fail(GS_EINVAL, ".edges %lu: is odd; sbm writes both directions of each edge", o->edges);
     if (o->features > PIECE_BYTES / 4)
-        return gs_fail(GS_EINVAL, ".features %u: is more than %llu", o->features,
-                       (unsigned long long)(PIECE_BYTES / 4));
+        return gs_fail(GS_EINVAL, ".features %u: is more than %lu", o->features, PIECE_BYTES / 4);
     if (*sbm && (o->classes == 0 || o->vertices / o->classes < 2))
         return gs_fail(GS_EINVAL, ".classes %u: sbm needs at least 1 class, and 2 vertices a class", o->classes);
     if (o->classes > INT32_MAX)

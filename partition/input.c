@@ -169,8 +169,7 @@ gs_status gs_part__input_parse(gs_part_input *in, gs_part_job *job)
     if (in->label_vertices == 0)
         in->label_vertices = in->vertices;
     if (in->vertices >= UINT32_MAX)
-        return gs_fail(GS_EUNSUPPORTED, "%s: %llu vertices; a store holds fewer than 2^32 - 1", in->path,
-                       (unsigned long long)in->vertices);
+        return gs_fail(GS_EUNSUPPORTED, "%s: %lu vertices; a store holds fewer than 2^32 - 1", in->path, in->vertices);
     if (job->opt->random_features == 0)
         return GS_OK;
     if (in->form != GS_FORM_NONE)

@@ -219,11 +219,9 @@ static gs_status name_wrong_id(const gs_part_input *in, const gs_part_edge_block
         const uint64_t at = i / 2 * step + i % 2 * other, edge = b->first + i / 2;
         gs_part__to_i64(&id, (const char *)b->raw + at * gs_dtype_bytes(in->edge.npy.dtype), in->edge.npy.dtype, 1);
         if (id < 0 || (uint64_t)id >= in->vertices)
-            return gs_fail(GS_EFORMAT,
-                           "%s: row %llu, column %llu: vertex %s is not one of the %llu vertices (ids start at 0)",
-                           in->edge.path, (unsigned long long)(in->two_rows ? i % 2 : edge),
-                           (unsigned long long)(in->two_rows ? edge : i % 2), GS_PART_I64(id),
-                           (unsigned long long)in->vertices);
+            return gs_fail(GS_EFORMAT, "%s: row %lu, column %lu: vertex %s is not one of the %lu vertices (ids start "
+                           "at 0)", in->edge.path, (in->two_rows ? i % 2 : edge), (in->two_rows ? edge : i % 2),
+                           GS_PART_I64(id), in->vertices);
     }
     return gs_fail(GS_EFORMAT, "%s: changed while it was read", in->edge.path);
 }
@@ -298,9 +296,8 @@ static gs_status read_types(const gs_part_input *in, gs_part_edge_block *b)
         int64_t t;
         gs_part__to_i64(&t, (const char *)b->raw + i * gs_dtype_bytes(in->type.npy.dtype), in->type.npy.dtype, 1);
         if (t < 0 || t >= (in->edge_types != 0 ? (int64_t)in->edge_types : 65536))
-            return gs_fail(GS_EFORMAT, "%s: row %llu: type %s is outside 0 to %u", in->type.path,
-                           (unsigned long long)(b->first + i), GS_PART_I64(t),
-                           in->edge_types != 0 ? in->edge_types - 1 : 65535);
+            return gs_fail(GS_EFORMAT, "%s: row %lu: type %s is outside 0 to %u", in->type.path, b->first + i,
+                           GS_PART_I64(t), in->edge_types != 0 ? in->edge_types - 1 : 65535);
         b->type[i] = (uint32_t)t;
     }
     return st;
@@ -314,8 +311,8 @@ static gs_status read_weights(const gs_part_input *in, gs_part_edge_block *b)
     gs_part__to_f32(b->weight, b->raw, in->weight.npy.dtype, b->count);
     for (uint64_t i = 0; i < b->count; i++)
         if (!isfinite(b->weight[i]))
-            return gs_fail(GS_EFORMAT, "%s: row %llu: the weight is not a finite float32", in->weight.path,
-                           (unsigned long long)(b->first + i));
+            return gs_fail(GS_EFORMAT, "%s: row %lu: the weight is not a finite float32", in->weight.path,
+                           b->first + i);
     return GS_OK;
 }
 
@@ -381,9 +378,8 @@ gs_status gs_csr__bound(gs_csr_reader *r, uint64_t row, uint64_t before, uint64_
     const int64_t v = r->end[row - r->first_end];
     if (v < (int64_t)before || (uint64_t)v > entries || (row == 0 && v != 0) ||
         (row == r->rows && (uint64_t)v != entries))
-        return gs_fail(GS_EFORMAT, "%s: row %llu: %s does not fit between %llu and the %llu entries", p->path,
-                       (unsigned long long)row, GS_PART_I64(v), (unsigned long long)before,
-                       (unsigned long long)entries);
+        return gs_fail(GS_EFORMAT, "%s: row %lu: %s does not fit between %lu and the %lu entries", p->path, row,
+                       GS_PART_I64(v), before, entries);
     *at = (uint64_t)v;
     return GS_OK;
 }
@@ -409,9 +405,8 @@ gs_status gs_csr__entries(gs_csr_reader *r, uint64_t at, bool values)
     gs_part__to_i64(r->column, r->raw, x->npy.dtype, count);
     for (uint64_t i = 0; i < count; i++)
         if (r->column[i] < 0 || (uint64_t)r->column[i] >= r->columns)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: column %s is not one of the %llu %s", x->path,
-                           (unsigned long long)(at + i), GS_PART_I64(r->column[i]), (unsigned long long)r->columns,
-                           r->columns_are);
+            return gs_fail(GS_EFORMAT, "%s: row %lu: column %s is not one of the %lu %s", x->path, at + i,
+                           GS_PART_I64(r->column[i]), r->columns, r->columns_are);
     r->from = at;
     r->have = count;
     return values ? gs_csr__values(r, at, count) : GS_OK;
@@ -661,8 +656,7 @@ static bool take_line(block *b, const char **end)
     }
     if (count == b->columns)
         return true;
-    snprintf(text, sizeof(text), "%llu numbers; the first line has %llu", (unsigned long long)count,
-             (unsigned long long)b->columns);
+    snprintf(text, sizeof(text), "%lu numbers; the first line has %lu", count, b->columns);
     return wrong(b, b->line.text, text);
 }
 
@@ -701,13 +695,11 @@ static gs_status pass(void *context, const gs_text_block *text, void *own)
     if (text->cut)
         return gs_part__line_too_long(&t->line, t->limit);
     if (b->wrong[0] != '\0')
-        return gs_fail(GS_EFORMAT, "%s: line %llu, column %llu: %s", t->line.path,
-                       (unsigned long long)(t->line.number + b->line.number), (unsigned long long)b->wrong_column,
-                       b->wrong);
+        return gs_fail(GS_EFORMAT, "%s: line %lu, column %lu: %s", t->line.path, t->line.number + b->line.number,
+                       b->wrong_column, b->wrong);
     if (t->rows > 0 && b->rows > 0 && b->columns != t->columns)
-        return gs_fail(GS_EFORMAT, "%s: line %llu, column 1: %llu numbers; the first line has %llu", t->line.path,
-                       (unsigned long long)(t->line.number + b->first), (unsigned long long)b->columns,
-                       (unsigned long long)t->columns);
+        return gs_fail(GS_EFORMAT, "%s: line %lu, column 1: %lu numbers; the first line has %lu", t->line.path,
+                       t->line.number + b->first, b->columns, t->columns);
     b->row = t->rows;
     t->columns = t->rows == 0 ? b->columns : t->columns;
     t->rows += b->rows;

@@ -304,15 +304,14 @@ static gs_status check_edge_features(gs_part_input *in)
     const gs_npy *const f = &in->edge_feature.npy;
 
     if (f->shape[0] != in->edges || f->shape[1] == 0)
-        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; edge features are numbers [%llu, K], a row an edge",
-                       in->edge_feature.path, gs_dtype_name(f->dtype), (unsigned long long)f->shape[0],
-                       (unsigned long long)f->shape[1], (unsigned long long)in->edges);
+        return gs_fail(GS_EFORMAT, "%s: is %s [%lu, %lu]; edge features are numbers [%lu, K], a row an edge",
+                       in->edge_feature.path, gs_dtype_name(f->dtype), f->shape[0], f->shape[1], in->edges);
     if (f->shape[1] > GS_MOST_EDGE_FEATURES)
-        return gs_fail(GS_EUNSUPPORTED, "%s: has %llu columns; an edge has at most %u features", in->edge_feature.path,
-                       (unsigned long long)f->shape[1], GS_MOST_EDGE_FEATURES);
+        return gs_fail(GS_EUNSUPPORTED, "%s: has %lu columns; an edge has at most %u features", in->edge_feature.path,
+                       f->shape[1], GS_MOST_EDGE_FEATURES);
     if (in->edges > UINT32_MAX)
-        return gs_fail(GS_EUNSUPPORTED, "%s: %llu edges; those with features are fewer than 2^32",
-                       in->edge_feature.path, (unsigned long long)in->edges);
+        return gs_fail(GS_EUNSUPPORTED, "%s: %lu edges; those with features are fewer than 2^32", in->edge_feature.path,
+                       in->edges);
     in->edge_features = (uint32_t)f->shape[1];
     return GS_OK;
 }
@@ -324,25 +323,22 @@ gs_status gs_part__edges_check(gs_part_input *in)
         return gs_fail(GS_EFORMAT, "%s: has type %s; edges are pairs of integers (int64 or int32)", in->edge.path,
                        e->truth ? "bool" : gs_dtype_name(e->dtype));
     if (e->dims != 2 || (e->shape[1] != 2 && e->shape[0] != 2))
-        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; edges are [E, 2], or [2, E]", in->edge.path,
-                       (unsigned long long)e->shape[0], (unsigned long long)e->shape[1]);
+        return gs_fail(GS_EFORMAT, "%s: has shape [%lu, %lu]; edges are [E, 2], or [2, E]", in->edge.path, e->shape[0],
+                       e->shape[1]);
     in->two_rows = e->shape[0] == 2 && (e->shape[1] != 2 || in->two_rows != in->edge.transposed);
     in->edges = in->two_rows ? e->shape[1] : e->shape[0];
     if (is_there(&in->type)) {
         const gs_npy *t = &in->type.npy;
         if (!gs_part__is_integer(t->dtype) || t->shape[1] != 1 || t->shape[0] != in->edges)
-            return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; edge types are integers [%llu], one an edge",
-                           in->type.path, gs_dtype_name(t->dtype), (unsigned long long)t->shape[0],
-                           (unsigned long long)t->shape[1], (unsigned long long)in->edges);
+            return gs_fail(GS_EFORMAT, "%s: is %s [%lu, %lu]; edge types are integers [%lu], one an edge",
+                           in->type.path, gs_dtype_name(t->dtype), t->shape[0], t->shape[1], in->edges);
         in->typed = true;
     }
     if (is_there(&in->weight)) {
         const gs_npy *w = &in->weight.npy;
         if (w->shape[1] != 1 || w->shape[0] != in->edges)
-            return gs_fail(GS_EFORMAT,
-                           "%s: is %s [%llu, %llu]; edge weights are numbers [%llu], one an edge",
-                           in->weight.path, gs_dtype_name(w->dtype), (unsigned long long)w->shape[0],
-                           (unsigned long long)w->shape[1], (unsigned long long)in->edges);
+            return gs_fail(GS_EFORMAT, "%s: is %s [%lu, %lu]; edge weights are numbers [%lu], one an edge",
+                           in->weight.path, gs_dtype_name(w->dtype), w->shape[0], w->shape[1], in->edges);
         in->weighted = true;
     }
     return is_there(&in->edge_feature) ? check_edge_features(in) : GS_OK;
@@ -366,8 +362,8 @@ static gs_status scan_columns(gs_part_input *in)
         for (uint64_t i = 0; i < n && st == GS_OK; i++) {
             most = GS_MAX(most, ids[i]);
             if (ids[i] < 0)
-                st = gs_fail(GS_EFORMAT, "%s: row %llu: column %lld is below 0", in->indices.path,
-                             (unsigned long long)(at + i), (long long)ids[i]);
+                st = gs_fail(GS_EFORMAT, "%s: row %lu: column %lld is below 0", in->indices.path, at + i,
+                             (long long)ids[i]);
         }
     }
     if (st == GS_OK && most < 0)
@@ -392,12 +388,12 @@ static gs_status check_csr(gs_part_input *in, const meta *m)
     if (!holds_ids(x) || x->shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: must be integers, one a stored value", in->indices.path);
     if (d->shape[1] != 1 || d->shape[0] != x->shape[0])
-        return gs_fail(GS_EFORMAT, "%s: must be numbers [%llu], as long as %s", in->data.path,
-                       (unsigned long long)x->shape[0], in->indices.path);
+        return gs_fail(GS_EFORMAT, "%s: must be numbers [%lu], as long as %s", in->data.path, x->shape[0],
+                       in->indices.path);
     in->form = GS_FORM_CSR;
     in->vertices = p->shape[0] - 1;
     if (m->features > INT32_MAX)
-        return gs_fail(GS_EFORMAT, "%s/meta.json: num_features is %llu", in->path, (unsigned long long)m->features);
+        return gs_fail(GS_EFORMAT, "%s/meta.json: num_features is %lu", in->path, m->features);
     in->features = (uint32_t)m->features;
     return in->features != 0 ? GS_OK : scan_columns(in);
 }
@@ -413,11 +409,11 @@ static gs_status check_features(gs_part_input *in, const meta *m)
     if (!is_there(&in->feature))
         return GS_OK;
     if (f->dims != 2 || f->shape[1] == 0 || f->shape[1] > INT32_MAX)
-        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; features are [N, F]", in->feature.path,
-                       (unsigned long long)f->shape[0], (unsigned long long)f->shape[1]);
+        return gs_fail(GS_EFORMAT, "%s: has shape [%lu, %lu]; features are [N, F]", in->feature.path, f->shape[0],
+                       f->shape[1]);
     if (m->features != 0 && m->features != f->shape[1])
-        return gs_fail(GS_EFORMAT, "%s: has %llu columns, but %llu features are stated", in->feature.path,
-                       (unsigned long long)f->shape[1], (unsigned long long)m->features);
+        return gs_fail(GS_EFORMAT, "%s: has %lu columns, but %lu features are stated", in->feature.path, f->shape[1],
+                       m->features);
     in->form = GS_FORM_DENSE;
     in->vertices = f->shape[0];
     in->features = (uint32_t)f->shape[1];
@@ -431,12 +427,12 @@ static gs_status check_labels(gs_part_input *in, const meta *m)
     if (!is_there(&in->label))
         return GS_OK;
     if (in->form != GS_FORM_NONE && in->vertices != l->shape[0])
-        return gs_fail(GS_EFORMAT, "%s: has %llu rows, but there are features of %llu vertices", in->label.path,
-                       (unsigned long long)l->shape[0], (unsigned long long)in->vertices);
+        return gs_fail(GS_EFORMAT, "%s: has %lu rows, but there are features of %lu vertices", in->label.path,
+                       l->shape[0], in->vertices);
     in->vertices = l->shape[0];
     if (m->classes > INT32_MAX)
-        return gs_fail(GS_EFORMAT, "%s/meta.json: num_classes is %llu; at most %d are supported", in->path,
-                       (unsigned long long)m->classes, INT32_MAX);
+        return gs_fail(GS_EFORMAT, "%s/meta.json: num_classes is %lu; at most %d are supported", in->path, m->classes,
+                       INT32_MAX);
     in->classes = (uint32_t)m->classes;
     return GS_OK;
 }
@@ -488,14 +484,13 @@ static gs_status check_all(gs_part_input *in, const meta *m)
         (st = check_labels(in, m)) != GS_OK)
         return st;
     if (in->vertices != 0 && m->vertices != 0 && in->vertices != m->vertices)
-        return gs_fail(GS_EFORMAT, "%s%s is %llu, but the %s have %llu rows", in->path, m->says,
-                       (unsigned long long)m->vertices, in->form == GS_FORM_NONE ? "labels" : "features",
-                       (unsigned long long)in->vertices);
+        return gs_fail(GS_EFORMAT, "%s%s is %lu, but the %s have %lu rows", in->path, m->says, m->vertices,
+                       in->form == GS_FORM_NONE ? "labels" : "features", in->vertices);
     if (in->vertices == 0)
         in->vertices = m->vertices;
     if (m->edge_types > 65536)
-        return gs_fail(GS_EUNSUPPORTED, "%s/meta.json: num_edge_types is %llu; at most 65536 are supported", in->path,
-                       (unsigned long long)m->edge_types);
+        return gs_fail(GS_EUNSUPPORTED, "%s/meta.json: num_edge_types is %lu; at most 65536 are supported", in->path,
+                       m->edge_types);
     in->edge_types = in->typed ? (uint32_t)m->edge_types : 0;
     return in->vertices != 0 ? GS_OK : scan_vertices(in);
 }
@@ -560,10 +555,9 @@ static gs_status check_link_labels(const gs_part_input *in, uint64_t pairs, uint
                        in->link[split].path, other->path, split_name[split]);
     if (own->npy.shape[0] != pairs || own->npy.shape[1] != 1 ||
         (!is_floating(own) && !gs_part__is_integer(own->npy.dtype)))
-        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; labels of edges are integers, classes, or f32 or f64, "
-                       "numbers, [%llu]", own->path, gs_dtype_name(own->npy.dtype),
-                       (unsigned long long)own->npy.shape[0], (unsigned long long)own->npy.shape[1],
-                       (unsigned long long)pairs);
+        return gs_fail(GS_EFORMAT, "%s: is %s [%lu, %lu]; labels of edges are integers, classes, or f32 or f64, "
+                       "numbers, [%lu]", own->path, gs_dtype_name(own->npy.dtype), own->npy.shape[0], own->npy.shape[1],
+                       pairs);
     if (is_floating(own) != is_floating(other))
         return gs_fail(GS_EFORMAT, "%s: is %s and %s is %s; give all splits classes, or all of them numbers", own->path,
                        gs_dtype_name(own->npy.dtype), other->path, gs_dtype_name(other->npy.dtype));
@@ -595,8 +589,8 @@ gs_status gs_part__links_of(gs_part_input *out, const gs_part_input *in, uint32_
     if (out->typed)
         return gs_fail(GS_EFORMAT, "%s: has types, and the edges of the graph have none; add edge_types.npy, or remove "
                        "it", types->path);
-    return gs_fail(GS_EFORMAT, "%s: needs a type for each of its %llu pairs, as the edges of the graph have types; add "
-                   "%s_edge_types.npy", pairs->path, (unsigned long long)out->edges, split_name[split]);
+    return gs_fail(GS_EFORMAT, "%s: needs a type for each of its %lu pairs, as the edges of the graph have types; add "
+                   "%s_edge_types.npy", pairs->path, out->edges, split_name[split]);
 }
 
 static gs_status check_links(const gs_part_input *in)

@@ -91,8 +91,7 @@ static gs_status load(yaml_tree *y, const char *text, uint64_t bytes)
     if (!y->loaded && parser.error == YAML_MEMORY_ERROR)
         st = gs_fail(GS_ENOMEM, "%s: no memory to read it", y->path);
     else if (!y->loaded)
-        st = gs_fail(GS_EFORMAT, "%s: line %llu: is no YAML: %s", y->path,
-                     (unsigned long long)parser.problem_mark.line + 1,
+        st = gs_fail(GS_EFORMAT, "%s: line %lu: is no YAML: %s", y->path, parser.problem_mark.line + 1,
                      parser.problem != NULL ? parser.problem : "it cannot be read");
     else if (yaml_document_get_root_node(&y->document) == NULL)
         st = gs_fail(GS_EFORMAT, "%s: is empty", y->path);
@@ -206,7 +205,7 @@ static gs_status tree_wrong(const yaml_tree *y, tree_node n, const char *format,
     va_start(rest, format);
     vsnprintf(text, sizeof(text), format, rest);
     va_end(rest);
-    return gs_fail(GS_EFORMAT, "%s: line %llu: %s", y->path, (unsigned long long)tree_line(y, n), text);
+    return gs_fail(GS_EFORMAT, "%s: line %lu: %s", y->path, tree_line(y, n), text);
 }
 
 /* GS_EFORMAT where it is there and no whole number of 0 or more; else *out, which stays where there is none. */
@@ -240,9 +239,9 @@ static void tree_warn_of_keys(const yaml_tree *y, tree_node n, const char *const
         if (found)
             continue;
         const char *const near = key != NULL ? gs_part__near_name(key, known) : NULL;
-        gs_part__warn(job, "%s: line %llu: '%.64s' is not read%s%s%s", y->path,
-                      (unsigned long long)tree_line(y, p->key), key != NULL ? key : "a key",
-                      near != NULL ? "; was " : "", near != NULL ? near : "", near != NULL ? " meant?" : "");
+        gs_part__warn(job, "%s: line %lu: '%.64s' is not read%s%s%s", y->path, tree_line(y, p->key),
+                      key != NULL ? key : "a key", near != NULL ? "; was " : "", near != NULL ? near : "",
+                      near != NULL ? " meant?" : "");
     }
 }
 
@@ -366,8 +365,8 @@ static gs_status read_edges(graphbolt *g, tree_node graph)
                                    "the number of vertices (num)")) != GS_OK)
         return st;
     if (tree_get(y, graph, "feature_data") != 0)
-        gs_part__warn(g->job, "%s/" NAME ": line %llu: feature_data of the graph is not read", g->in->path,
-                      (unsigned long long)tree_line(y, tree_get(y, graph, "feature_data")));
+        gs_part__warn(g->job, "%s/" NAME ": line %lu: feature_data of the graph is not read", g->in->path,
+                      tree_line(y, tree_get(y, graph, "feature_data")));
     if (tree_length(y, nodes) > 1 || tree_length(y, edges) > 1)
         return read_types(g, nodes, edges);
     g->in->two_rows = true;
@@ -424,8 +423,8 @@ static gs_status read_features(graphbolt *g, tree_node list)
         const tree_node one = tree_item(y, list, k);
         const char *const word = tree_word(y, tree_get(y, one, "name"));
         if (!is_chosen(g, list, one))
-            gs_part__warn(g->job, "%s/" NAME ": line %llu: the features '%.64s' are not read", g->in->path,
-                          (unsigned long long)tree_line(y, one), word != NULL ? word : "without a name");
+            gs_part__warn(g->job, "%s/" NAME ": line %lu: the features '%.64s' are not read", g->in->path,
+                          tree_line(y, one), word != NULL ? word : "without a name");
     }
     if (t == NULL)
         return (st = open_features(g, &g->in->feature, list, "node", NULL)) == GS_OK
@@ -505,8 +504,8 @@ static gs_status read_tasks(graphbolt *g, tree_node tasks)
 
     tree_warn_of_keys(g->yaml, task, keys, g->job);
     if (tree_length(g->yaml, tasks) > 1)
-        gs_part__warn(g->job, "%s/" NAME ": line %llu: the first task is read, the others are not", g->in->path,
-                      (unsigned long long)tree_line(g->yaml, tasks));
+        gs_part__warn(g->job, "%s/" NAME ": line %lu: the first task is read, the others are not", g->in->path,
+                      tree_line(g->yaml, tasks));
     for (int i = 0; i < 3 && st == GS_OK; i++)
         if (tree_get(g->yaml, task, sets[i]) != 0)
             st = read_set(g, i, tree_get(g->yaml, task, sets[i]));
@@ -529,12 +528,11 @@ static gs_status scatter_set(graphbolt *g, scatter *s, int split)
     gs_status st;
 
     if (labels->npy.shape[0] != n || labels->npy.shape[1] != 1)
-        return gs_fail(GS_EFORMAT, "%s: is [%llu, %llu]; labels are [%llu], one for each vertex of %s", labels->path,
-                       (unsigned long long)labels->npy.shape[0], (unsigned long long)labels->npy.shape[1],
-                       (unsigned long long)n, ids->path);
+        return gs_fail(GS_EFORMAT, "%s: is [%lu, %lu]; labels are [%lu], one for each vertex of %s", labels->path,
+                       labels->npy.shape[0], labels->npy.shape[1], n, ids->path);
     if (!gs_part__is_integer(ids->npy.dtype) || ids->npy.truth || ids->npy.shape[1] != 1)
-        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; seeds are vertices, integers [K]", ids->path,
-                       gs_dtype_name(ids->npy.dtype), (unsigned long long)n, (unsigned long long)ids->npy.shape[1]);
+        return gs_fail(GS_EFORMAT, "%s: is %s [%lu, %lu]; seeds are vertices, integers [K]", ids->path,
+                       gs_dtype_name(ids->npy.dtype), n, ids->npy.shape[1]);
     for (uint64_t at = 0; at < n; at += PIECE) {
         const uint64_t count = GS_MIN(PIECE, n - at);
         if ((st = gs_part__job_result(g->job)) != GS_OK ||
@@ -546,9 +544,8 @@ static gs_status scatter_set(graphbolt *g, scatter *s, int split)
         gs_part__to_f64(s->value, s->raw, labels->npy.dtype, count);
         for (uint64_t i = 0; i < count; i++) {
             if (s->id[i] < 0 || (uint64_t)s->id[i] >= g->of->vertices)
-                return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %s is not one of the %llu vertices (ids start at 0)",
-                               ids->path, (unsigned long long)(at + i), GS_PART_I64(s->id[i]),
-                               (unsigned long long)g->of->vertices);
+                return gs_fail(GS_EFORMAT, "%s: row %lu: vertex %s is not one of the %lu vertices (ids start at 0)",
+                               ids->path, at + i, GS_PART_I64(s->id[i]), g->of->vertices);
             s->all[s->id[i]] = s->value[i];
         }
     }
@@ -603,8 +600,8 @@ static gs_status read_metadata(graphbolt *g)
         (st = read_tasks(g, tree_get(g->yaml, root, "tasks"))) != GS_OK)
         return st;
     if (g->classes > INT32_MAX)
-        return gs_fail(GS_EFORMAT, "%s/" NAME ": num_classes is %llu; at most %d are supported", g->in->path,
-                       (unsigned long long)g->classes, INT32_MAX);
+        return gs_fail(GS_EFORMAT, "%s/" NAME ": num_classes is %lu; at most %d are supported", g->in->path,
+                       g->classes, INT32_MAX);
     if (g->types.table == NULL && (st = gs_part__files_check(g->in, g->vertices, 0)) != GS_OK)
         return st;
     const bool labelled = g->label[0].path != NULL || g->label[1].path != NULL || g->label[2].path != NULL;

@@ -62,9 +62,8 @@ static gs_status open_array(gs_part_file *f, const char *dir, const char *name, 
     if (*plain) {
         f->npy = (gs_npy){.dtype = GS_F32, .dims = 1, .shape = {bytes / 4, 1}, .data_bytes = bytes, .fd = fd};
         return bytes % 4 == 0 && bytes > 0 ? GS_OK
-                                           : gs_fail(GS_EFORMAT, "%s: has %llu bytes and no .npy header; float32 "
-                                                                 "without one is 4 bytes a number",
-                                                     f->path, (unsigned long long)bytes);
+                                           : gs_fail(GS_EFORMAT, "%s: has %lu bytes and no .npy header; float32 "
+                                                     "without one is 4 bytes a number", f->path, bytes);
     }
     close(fd);
     if (st == GS_OK && (st = gs_npy_open(&f->npy, f->path)) != GS_OK)
@@ -117,10 +116,9 @@ static gs_status shape_labels(gs_part_input *in, uint64_t rows)
     if (st != GS_OK)
         return st;
     if (rows != 0 && l->data_bytes != rows * 4 && l->data_bytes != rows * 8)
-        return gs_fail(GS_EFORMAT,
-                       "%s: has no .npy header and %llu bytes, which are neither 4 nor 8 for each of the %llu vertices "
-                       "of %s; save it with numpy.save()",
-                       in->label.path, (unsigned long long)l->data_bytes, (unsigned long long)rows, in->feature.path);
+        return gs_fail(GS_EFORMAT, "%s: has no .npy header and %lu bytes, which are neither 4 nor 8 for each of the "
+                       "%lu vertices of %s; save it with numpy.save()", in->label.path, l->data_bytes, rows,
+                       in->feature.path);
     if (rows == 0 && (!k.says || (!k.f32 && !k.i64 && !k.i32)))
         return gs_fail(GS_EFORMAT,
                        "%s: has no .npy header, and neither its numbers nor the features say of which type they are; "
@@ -142,10 +140,8 @@ static gs_status shape_features(gs_part_input *in)
     const uint64_t numbers = f->shape[0], rows = in->label.npy.fd >= 0 ? in->label.npy.shape[0] : numbers / WIDTH;
 
     if (rows == 0 || numbers % rows != 0 || numbers / rows > INT32_MAX)
-        return gs_fail(GS_EFORMAT,
-                       "%s: has no .npy header and %llu numbers of float32, which are no whole rows for %llu vertices "
-                       "(as many as %s)",
-                       in->feature.path, (unsigned long long)numbers, (unsigned long long)rows,
+        return gs_fail(GS_EFORMAT, "%s: has no .npy header and %lu numbers of float32, which are no whole rows for %lu "
+                       "vertices (as many as %s)", in->feature.path, numbers, rows,
                        in->label.npy.fd >= 0 ? in->label.path : "rows of 1024 would be");
     f->shape[0] = rows;
     f->shape[1] = numbers / rows;

@@ -85,8 +85,8 @@ static gs_status read_header(metis *m, gs_lines *lines)
 /* `at` is in the block that is being read; columns count from where its first line would begin. */
 static gs_status wrong(const place *w, const char *at, const char *what)
 {
-    return gs_fail(GS_EFORMAT, "%s: line %llu, column %llu: %s", w->line.path, (unsigned long long)w->line.number,
-                   (unsigned long long)(w->column + (uint64_t)(at - w->line.text)) + 1, what);
+    return gs_fail(GS_EFORMAT, "%s: line %lu, column %lu: %s", w->line.path, w->line.number,
+                   (w->column + (uint64_t)(at - w->line.text)) + 1, what);
 }
 
 /* The next number of the line of w->vertex. */
@@ -216,13 +216,11 @@ static gs_status read_vertices(metis *m, gs_part_job *job, gs_lines *l)
     if (m->at.count > 0 && (st = end_line(m, &m->at, m->at.line.text)) != GS_OK) /* the last line has no newline */
         return st;
     if (m->at.vertex != m->vertices)
-        return gs_fail(GS_EFORMAT, "%s: ends after the lines of %llu vertices; its first line says %llu", in->path,
-                       (unsigned long long)m->at.vertex, (unsigned long long)m->vertices);
+        return gs_fail(GS_EFORMAT, "%s: ends after the lines of %lu vertices; its first line says %lu", in->path,
+                       m->at.vertex, m->vertices);
     if (in->edges != 2 * m->edges)
-        return gs_fail(GS_EFORMAT,
-                       "%s: lists %llu neighbours; its first line says %llu edges, each of which stands in the "
-                       "lines of both its ends",
-                       in->path, (unsigned long long)in->edges, (unsigned long long)m->edges);
+        return gs_fail(GS_EFORMAT, "%s: lists %lu neighbours; its first line says %lu edges, each of which stands in "
+                       "the lines of both its ends", in->path, in->edges, m->edges);
     return gs_part__text_end(m->in);
 }
 

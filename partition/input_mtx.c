@@ -107,8 +107,8 @@ static gs_status mtx_entries(gs_part_input *in, gs_part_job *job, gs_lines *l, m
     if (st != GS_OK)
         return st;
     if (lines.seen.entries != m->entries)
-        return gs_fail(GS_EFORMAT, "%s: ends after %llu entries; its size line says %llu", in->path,
-                       (unsigned long long)lines.seen.entries, (unsigned long long)m->entries);
+        return gs_fail(GS_EFORMAT, "%s: ends after %lu entries; its size line says %lu", in->path, lines.seen.entries,
+                       m->entries);
     return gs_part__text_end(in);
 }
 

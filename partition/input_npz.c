@@ -178,8 +178,8 @@ static gs_status unpack_pieces(gs_made *made, gs_npz *z, const member *m, gs_par
             st = gs_part__job_result(job);
     }
     if (st == GS_OK && (got < 0 || done != m->bytes))
-        st = gs_fail(GS_EFORMAT, "%s/%s.npy: its packed data are damaged near byte %llu; fetch or save it again",
-                     z->path, m->name, (unsigned long long)done);
+        st = gs_fail(GS_EFORMAT, "%s/%s.npy: its packed data are damaged near byte %lu; fetch or save it again",
+                     z->path, m->name, done);
     return st;
 }
 
@@ -211,9 +211,8 @@ gs_status gs_part__npz_array(gs_part_file *f, gs_npz *z, gs_part_job *job, const
     if ((f->path = gs_path_join(z->path, path)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", z->path);
     if (m->encrypted || (m->method != METHOD_STORED && m->method != METHOD_DEFLATE))
-        return gs_fail(GS_EFORMAT, "%s: is packed in a way that numpy does not use (zip method %llu%s); save it again "
-                                   "with numpy.savez",
-                       f->path, (unsigned long long)m->method, m->encrypted ? ", encrypted" : "");
+        return gs_fail(GS_EFORMAT, "%s: is packed in a way that numpy does not use (zip method %lu%s); save it again "
+                       "with numpy.savez", f->path, m->method, m->encrypted ? ", encrypted" : "");
     return m->method == METHOD_STORED ? in_place(f, z, m) : unpack(f, z, m, job);
 }
 
@@ -238,14 +237,13 @@ static gs_status check_shape(const gs_part_input *in, const csr *m)
     const gs_npy *const p = &m->indptr.npy, *const x = &m->indices.npy, *const d = &m->data.npy;
 
     if (!gs_part__is_integer(p->dtype) || p->truth || p->shape[1] != 1 || p->shape[0] != in->vertices + 1)
-        return gs_fail(GS_EFORMAT, "%s: is %s [%llu]; it must be integers [%llu], one a row and one more",
-                       m->indptr.path, gs_dtype_name(p->dtype), (unsigned long long)p->shape[0],
-                       (unsigned long long)in->vertices + 1);
+        return gs_fail(GS_EFORMAT, "%s: is %s [%lu]; it must be integers [%lu], one a row and one more", m->indptr.path,
+                       gs_dtype_name(p->dtype), p->shape[0], in->vertices + 1);
     if (!gs_part__is_integer(x->dtype) || x->truth || x->shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: must be integers, the column of each entry", m->indices.path);
     if (d->fd >= 0 && (d->shape[1] != 1 || d->shape[0] != x->shape[0]))
-        return gs_fail(GS_EFORMAT, "%s: has %llu values for %llu entries in %s", m->data.path,
-                       (unsigned long long)d->shape[0], (unsigned long long)x->shape[0], m->indices.path);
+        return gs_fail(GS_EFORMAT, "%s: has %lu values for %lu entries in %s", m->data.path, d->shape[0], x->shape[0],
+                       m->indices.path);
     return GS_OK;
 }
 
@@ -253,8 +251,7 @@ static gs_status check_weights(const walk *w, uint64_t at, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         if (!isfinite(w->r.value[i]))
-            return gs_fail(GS_EFORMAT, "%s: row %llu: the weight is not a finite float32", w->r.data->path,
-                           (unsigned long long)(at + i));
+            return gs_fail(GS_EFORMAT, "%s: row %lu: the weight is not a finite float32", w->r.data->path, at + i);
     return GS_OK;
 }
 
@@ -313,8 +310,7 @@ static gs_status csr_edges(gs_part_input *in, gs_part_job *job, const csr *matri
     gs_status st;
 
     if (in->vertices > GS_MOST_ID)
-        return gs_fail(GS_EUNSUPPORTED, "%s: %llu vertices; a store holds fewer than 2^32 - 1", in->path,
-                       (unsigned long long)in->vertices);
+        return gs_fail(GS_EUNSUPPORTED, "%s: %lu vertices; a store holds fewer than 2^32 - 1", in->path, in->vertices);
     if ((st = check_shape(in, matrix)) != GS_OK)
         return st;
     st = gs_csr__alloc(&w.r, PIECE, in->path);
@@ -447,8 +443,8 @@ static gs_status read_adjacency(gs_part_input *in, gs_part_job *job, opened *o, 
         (st = read_shape(shape, &o->shape)) != GS_OK)
         return st;
     if (shape[0] != shape[1])
-        return gs_fail(GS_EFORMAT, "%s: has %llu rows and %llu columns; a graph's matrix is square", o->shape.path,
-                       (unsigned long long)shape[0], (unsigned long long)shape[1]);
+        return gs_fail(GS_EFORMAT, "%s: has %lu rows and %lu columns; a graph's matrix is square", o->shape.path,
+                       shape[0], shape[1]);
     gs_part__warn(job, "%s: all entries are taken as they are; torch_geometric's reader also adds the reverse of each "
                        "edge (.undirected does), drops self loops, and makes positive features 1",
                   in->path);
@@ -468,10 +464,8 @@ static gs_status read_graph(gs_part_input *in, gs_part_job *job, opened *o)
     if ((st = open_members(in, job, o->z)) != GS_OK)
         return st;
     if (in->edge.path == NULL && way == GS_ARRAY_LEN(adjacency_names))
-        return gs_fail(GS_EFORMAT,
-                       "%s: holds no array of edges: neither edges, nor edge_index, nor adj_indptr; the first of its "
-                       "%llu arrays is %s",
-                       in->path, (unsigned long long)gs_part__npz_count(o->z), gs_part__npz_name(o->z, 0));
+        return gs_fail(GS_EFORMAT, "%s: holds no array of edges: neither edges, nor edge_index, nor adj_indptr; the "
+                       "first of its %lu arrays is %s", in->path, gs_part__npz_count(o->z), gs_part__npz_name(o->z, 0));
     for (size_t i = 0; i < GS_ARRAY_LEN(attribute_shapes) && in->indptr.path != NULL && st == GS_OK; i++) {
         if (!gs_part__npz_has(o->z, attribute_shapes[i]) || o->attributes.path != NULL)
             continue;

@@ -47,8 +47,8 @@ static gs_status read_count(uint64_t *out, const gs_part_input *in, gs_part_job 
 
     if (st == GS_OK && f.path != NULL) {
         if (f.npy.shape[0] != 1 || f.npy.shape[1] != 1)
-            st = gs_fail(GS_EFORMAT, "%s: counts %llu graphs; a store holds one", f.path,
-                         (unsigned long long)(f.npy.shape[0] * f.npy.shape[1]));
+            st = gs_fail(GS_EFORMAT, "%s: counts %lu graphs; a store holds one", f.path,
+                         f.npy.shape[0] * f.npy.shape[1]);
         else if ((st = gs_npy_read_rows(&f.npy, &v, 0, 1, f.path)) == GS_OK && v < 1)
             st = gs_fail(GS_EFORMAT, "%s: line 1: is %lld, must be at least 1", f.path, (long long)v);
     }
@@ -105,8 +105,7 @@ static gs_status npz_count(uint64_t *out, gs_npz *z, gs_part_job *job, const cha
 
     if (st == GS_OK && f.npy.fd >= 0) {
         if (f.npy.shape[0] * f.npy.shape[1] != 1 || !gs_part__is_integer(f.npy.dtype))
-            st = gs_fail(GS_EFORMAT, "%s: counts %llu graphs; a store holds one", f.path,
-                         (unsigned long long)f.npy.shape[0]);
+            st = gs_fail(GS_EFORMAT, "%s: counts %lu graphs; a store holds one", f.path, f.npy.shape[0]);
         else if ((st = gs_npy_read_rows(&f.npy, raw, 0, 1, f.path)) == GS_OK) {
             gs_part__to_i64(&v, raw, f.npy.dtype, 1);
             if (v < 1)
@@ -192,8 +191,7 @@ static gs_status ogb_read(gs_part_input *in, gs_part_job *job)
         in->feature.npy.dims = 2;
     st = gs_part__files_check(in, vertices, 0);
     if (st == GS_OK && edges != 0 && edges != in->edges)
-        st = gs_fail(GS_EFORMAT, "%s: has %llu edges; raw/ says %llu", in->edge.path, (unsigned long long)in->edges,
-                     (unsigned long long)edges);
+        st = gs_fail(GS_EFORMAT, "%s: has %lu edges; raw/ says %lu", in->edge.path, in->edges, edges);
     return st;
 }
 
@@ -440,8 +438,8 @@ static gs_status read_relation(typed_folder *f, char *line, const char *place)
     snprintf(triplet, sizeof(triplet), "%s___%s___%s", source, name, line);
     if ((st = open_edges(f, part, &stated, triplet)) == GS_OK && (st = gs_part__edges_check(part)) == GS_OK &&
         stated != 0 && stated != part->edges)
-        st = gs_fail(GS_EFORMAT, "%s: has %llu edges; %s says %llu", part->edge.path, (unsigned long long)part->edges,
-                     f->archive[EDGES] != NULL ? "num_edges_dict.npz" : "num-edge-list", (unsigned long long)stated);
+        st = gs_fail(GS_EFORMAT, "%s: has %lu edges; %s says %lu", part->edge.path, part->edges,
+                     f->archive[EDGES] != NULL ? "num_edges_dict.npz" : "num-edge-list", stated);
     return st;
 }
 

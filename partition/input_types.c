@@ -106,8 +106,8 @@ static gs_status fit_rows(gs_vertex_type *v, const gs_part_file *f, const char *
     if (!is_there(f))
         return GS_OK;
     if (*says != NULL && v->vertices != rows)
-        return gs_fail(GS_EFORMAT, "%s: has %llu rows, but %s says that there are %llu vertices of type %s", f->path,
-                       (unsigned long long)rows, *says, (unsigned long long)v->vertices, v->name);
+        return gs_fail(GS_EFORMAT, "%s: has %lu rows, but %s says that there are %lu vertices of type %s", f->path,
+                       rows, *says, v->vertices, v->name);
     v->vertices = rows;
     *says = f->path;
     return GS_OK;
@@ -123,8 +123,8 @@ static gs_status check_type(const gs_part_types *t, uint32_t k, bool *said)
     gs_status st;
 
     if (is_there(&p->feature) && (f->dims != 2 || f->shape[1] == 0 || f->shape[1] > INT32_MAX))
-        return gs_fail(GS_EFORMAT, "%s: has shape [%llu, %llu]; features are [N, F]", p->feature.path,
-                       (unsigned long long)f->shape[0], (unsigned long long)f->shape[1]);
+        return gs_fail(GS_EFORMAT, "%s: has shape [%lu, %lu]; features are [N, F]", p->feature.path, f->shape[0],
+                       f->shape[1]);
     if ((st = fit_rows(v, &p->feature, &says)) != GS_OK || (st = fit_rows(v, &p->label, &says)) != GS_OK)
         return st;
     for (uint32_t i = 0; p->named[0] != NULL && i < p->named[0]->count; i++)
@@ -201,8 +201,8 @@ static gs_status number_vertices(gs_part_input *in, const gs_part_types *t, gs_p
         table->type[k].first = in->vertices;
         in->vertices += table->type[k].vertices;
         if (in->vertices >= UINT32_MAX)
-            return gs_fail(GS_EUNSUPPORTED, "%s: %llu vertices or more; a store holds fewer than 2^32 - 1", in->path,
-                           (unsigned long long)in->vertices);
+            return gs_fail(GS_EUNSUPPORTED, "%s: %lu vertices or more; a store holds fewer than 2^32 - 1", in->path,
+                           in->vertices);
     }
     return GS_OK;
 }
@@ -226,8 +226,8 @@ typedef struct joining {
 
 static gs_status wrong_end(const ends *e, uint64_t row, uint32_t id, const gs_vertex_type *v, const char *end)
 {
-    return gs_fail(GS_EFORMAT, "%s: row %llu: %s %u is not one of the %llu vertices of type %s (ids start at 0)",
-                   e->part->edge.path, (unsigned long long)row, end, id, (unsigned long long)v->vertices, v->name);
+    return gs_fail(GS_EFORMAT, "%s: row %lu: %s %u is not one of the %lu vertices of type %s (ids start at 0)",
+                   e->part->edge.path, row, end, id, v->vertices, v->name);
 }
 
 static gs_status put_edges(joining *j, const ends *e, uint32_t number, bool back)
@@ -278,8 +278,8 @@ static gs_status join_edge_features(joining *j, uint32_t relations, bool both)
     if (st != GS_OK || c.columns == 0)
         return st;
     if (c.columns > GS_MOST_EDGE_FEATURES)
-        return gs_fail(GS_EUNSUPPORTED, "%s: edges have %llu features in all; at most %u are supported", j->in->path,
-                       (unsigned long long)c.columns, GS_MOST_EDGE_FEATURES);
+        return gs_fail(GS_EUNSUPPORTED, "%s: edges have %lu features in all; at most %u are supported", j->in->path,
+                       c.columns, GS_MOST_EDGE_FEATURES);
     st = gs_part__made_begin(&j->feature, &j->in->edge_feature, j->job, gs_path_join(j->in->path, "edge features"));
     for (uint32_t r = 0; r < relations * (both ? 2 : 1) && st == GS_OK; r++) {
         const gs_part_input *const part = gs_part__relation_part(j->t, r % relations);
@@ -344,8 +344,8 @@ static gs_status join_features(joining *j)
     if (st != GS_OK || c.columns == 0)
         return st;
     if (c.columns > INT32_MAX)
-        return gs_fail(GS_EUNSUPPORTED, "%s: vertices have %llu features in all; at most %d are supported", j->in->path,
-                       (unsigned long long)c.columns, INT32_MAX);
+        return gs_fail(GS_EUNSUPPORTED, "%s: vertices have %lu features in all; at most %d are supported", j->in->path,
+                       c.columns, INT32_MAX);
     st = gs_part__made_begin(&m, &j->in->feature, j->job, gs_path_join(j->in->path, "features"));
     for (uint32_t k = 0; k < table->types && st == GS_OK; k++) {
         const gs_part_input *const part = gs_part__type_part(j->t, k);

@@ -97,14 +97,11 @@ static gs_status too_many_parts(const gs_part_job *job, uint64_t parts, uint64_t
     char have[32], fewer[64] = "", less[64] = "";
 
     if (most > 0)
-        snprintf(fewer, sizeof(fewer), "at most %llu .parts, or ", (unsigned long long)most);
+        snprintf(fewer, sizeof(fewer), "at most %lu .parts, or ", most);
     if (once != 0)
-        snprintf(less, sizeof(less), " (%lluM where each edge has its reverse)", (unsigned long long)once);
-    return gs_fail(GS_EBUDGET,
-                   ".memory %s: is too little for the tables of %llu x %llu chunks; give %sat least %lluM with "
-                   ".memory%s",
-                   gs_size_format(have, sizeof(have), job->given), (unsigned long long)parts,
-                   (unsigned long long)parts, fewer, (unsigned long long)twice, less);
+        snprintf(less, sizeof(less), " (%luM where each edge has its reverse)", once);
+    return gs_fail(GS_EBUDGET, ".memory %s: is too little for the tables of %lu x %lu chunks; give %sat least %luM "
+                   "with .memory%s", gs_size_format(have, sizeof(have), job->given), parts, parts, fewer, twice, less);
 }
 
 gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges, uint64_t least)
@@ -123,10 +120,8 @@ gs_status gs_part__job_plan(gs_part_job *job, uint64_t vertices, uint64_t edges,
         return GS_OK;
     }
     if (usable < rest && chunks <= (tables + chunks) / 8)
-        return gs_fail(GS_EBUDGET,
-                       ".memory %s: is too little for %llu vertices and %llu edges; give at least %lluM with .memory",
-                       gs_size_format(have, sizeof(have), job->given), (unsigned long long)vertices,
-                       (unsigned long long)edges, (unsigned long long)twice);
+        return gs_fail(GS_EBUDGET, ".memory %s: is too little for %lu vertices and %lu edges; give at least %luM with "
+                       ".memory", gs_size_format(have, sizeof(have), job->given), vertices, edges, twice);
     return too_many_parts(job, parts, left, job->opt->undirected ? 1 : 2, twice, once < twice ? once : 0);
 }
 

@@ -77,7 +77,7 @@ static gs_status find_end(draw *d, int share, uint64_t rank)
     while (before + d->count[bucket] <= rank)
         before += d->count[bucket++];
     if ((d->sorted = gs_malloc_array(d->count[bucket], 8)) == NULL)
-        return gs_fail(GS_ENOMEM, ".split: no memory for %llu keys", (unsigned long long)d->count[bucket]);
+        return gs_fail(GS_ENOMEM, ".split: no memory for %lu keys", d->count[bucket]);
     for (uint64_t v = 0; v < d->vertices; v++) {
         const uint64_t key = key_of(d, v);
         if (key >> BUCKET_SHIFT == bucket && is_candidate(d, v))
@@ -219,11 +219,9 @@ static gs_status label_task(gs_train_task *out, const gs_part_file *f, gs_part_j
     else if (!integer)
         *out = GS_TRAIN_TASK_REGRESS;
     else
-        return gs_fail(GS_EFORMAT,
-                       "%s: is %s [%llu, %llu] and holds other numbers than 0 and 1; a row of numbers that are to be "
-                       "predicted needs .task regress",
-                       f->path, gs_dtype_name(f->npy.dtype), (unsigned long long)f->npy.shape[0],
-                       (unsigned long long)w.columns);
+        return gs_fail(GS_EFORMAT, "%s: is %s [%lu, %lu] and holds other numbers than 0 and 1; a row of numbers that "
+                       "are to be predicted needs .task regress", f->path, gs_dtype_name(f->npy.dtype), f->npy.shape[0],
+                       w.columns);
     return GS_OK;
 }
 
@@ -274,10 +272,10 @@ static gs_status load_rows(int32_t **known, gs_part_input *in, gs_part_job *job)
     gs_status st;
 
     if (columns == 0 || columns > INT32_MAX)
-        return gs_fail(GS_EFORMAT, "%s: has %llu columns of labels", in->label.path, (unsigned long long)columns);
+        return gs_fail(GS_EFORMAT, "%s: has %lu columns of labels", in->label.path, columns);
     if (in->classes != 0 && in->task == GS_TRAIN_TASK_MULTILABEL && in->classes != columns)
-        return gs_fail(GS_EFORMAT, "%s: has %llu columns, but there are said to be %u classes", in->label.path,
-                       (unsigned long long)columns, in->classes);
+        return gs_fail(GS_EFORMAT, "%s: has %lu columns, but there are said to be %u classes", in->label.path, columns,
+                       in->classes);
     if ((w.known = gs_malloc_array(in->vertices, sizeof(*w.known))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for which vertices have labels", in->label.path);
     if ((st = each_rows(&in->label, job, know, &w)) != GS_OK || !w.any) {
@@ -313,8 +311,7 @@ static gs_status whole_numbers(int64_t *values, double *wide, const void *raw, c
     for (uint64_t i = 0; i < count; i++) {
         const double v = isnan(wide[i]) ? -1 : wide[i];
         if (!(fabs(v) < 0x1p53) || floor(v) != v)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: %g is no whole number, so no class", f->path,
-                           (unsigned long long)(first + i), v);
+            return gs_fail(GS_EFORMAT, "%s: row %lu: %g is no whole number, so no class", f->path, first + i, v);
         values[i] = (int64_t)v;
     }
     return GS_OK;
@@ -356,9 +353,8 @@ static gs_status label_piece(void *context, const int64_t *values, uint64_t firs
 
     for (uint64_t i = 0; i < count; i++) {
         if (values[i] < -1 || values[i] >= classes)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: label %s is outside 0 to %lld (-1: none)", w->in->label.path,
-                           (unsigned long long)(first + i - w->in->label_first), GS_PART_I64(values[i]),
-                           (long long)classes - 1);
+            return gs_fail(GS_EFORMAT, "%s: row %lu: label %s is outside 0 to %lld (-1: none)", w->in->label.path,
+                           first + i - w->in->label_first, GS_PART_I64(values[i]), (long long)classes - 1);
         w->most = GS_MAX(w->most, values[i]);
         w->labels[first + i] = (int32_t)values[i];
     }
@@ -372,9 +368,9 @@ static gs_status load_classes(int32_t **labels, gs_part_input *in, gs_part_job *
 
     in->task = GS_TRAIN_TASK_CLASSIFY;
     if (in->label.npy.shape[1] != 1)
-        return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; of .task classify a vertex has one class, -1 for none",
-                       in->label.path, gs_dtype_name(in->label.npy.dtype), (unsigned long long)in->label.npy.shape[0],
-                       (unsigned long long)in->label.npy.shape[1]);
+        return gs_fail(GS_EFORMAT, "%s: is %s [%lu, %lu]; of .task classify a vertex has one class, -1 for none",
+                       in->label.path, gs_dtype_name(in->label.npy.dtype), in->label.npy.shape[0],
+                       in->label.npy.shape[1]);
     if ((w.labels = gs_malloc_array(in->vertices, sizeof(*w.labels))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the labels", in->label.path);
     if ((st = each_piece(&in->label, job, label_piece, &w)) != GS_OK) {
@@ -445,9 +441,8 @@ static gs_status id_piece(void *context, const int64_t *values, uint64_t first, 
 
     for (uint64_t i = 0; i < count && st == GS_OK; i++) {
         if (values[i] < 0 || (uint64_t)values[i] >= w->in->label_vertices)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: vertex %s is not one of the %llu vertices (ids start at 0)",
-                           w->file->path, (unsigned long long)(first + i), GS_PART_I64(values[i]),
-                           (unsigned long long)w->in->label_vertices);
+            return gs_fail(GS_EFORMAT, "%s: row %lu: vertex %s is not one of the %lu vertices (ids start at 0)",
+                           w->file->path, first + i, GS_PART_I64(values[i]), w->in->label_vertices);
         st = enter(w, first + i, (uint64_t)values[i]);
     }
     return st;
@@ -460,8 +455,8 @@ static gs_status mask_piece(void *context, const int64_t *values, uint64_t first
 
     for (uint64_t i = 0; i < count && st == GS_OK; i++) {
         if (values[i] != 0 && values[i] != 1)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: %lld is no truth value; the file is damaged", w->file->path,
-                           (unsigned long long)(first + i), (long long)values[i]);
+            return gs_fail(GS_EFORMAT, "%s: row %lu: %lld is no truth value; the file is damaged", w->file->path,
+                           first + i, (long long)values[i]);
         if (values[i] == 1)
             st = enter(w, first + i, first + i);
     }
@@ -499,11 +494,11 @@ static gs_status find_mask(bool *mask, const split_work *w, gs_part_job *job)
     if (st != GS_OK || !k.fits)
         return st;
     if (!*mask && k.ones <= 1 && (n == 1 || k.ones == 1)) /* else an id is listed twice, which is said */
-        return gs_fail(GS_EFORMAT, "%s: may be a mask of %llu vertices or a list of ids; save a mask as bool",
-                       w->file->path, (unsigned long long)n);
+        return gs_fail(GS_EFORMAT, "%s: may be a mask of %lu vertices or a list of ids; save a mask as bool",
+                       w->file->path, n);
     if (*mask)
-        gs_part__warn(job, "%s: is a number of 0 or 1 for each vertex, taken as a mask with %llu ones", w->file->path,
-                      (unsigned long long)k.ones);
+        gs_part__warn(job, "%s: is a number of 0 or 1 for each vertex, taken as a mask with %lu ones", w->file->path,
+                      k.ones);
     return GS_OK;
 }
 
@@ -515,11 +510,8 @@ static gs_status load_split(split_work *w, gs_part_job *job)
     gs_status st = GS_OK;
 
     if (npy->truth && (npy->shape[1] != 1 || npy->shape[0] != w->in->label_vertices))
-        return gs_fail(GS_EFORMAT,
-                       "%s: is bool [%llu, %llu]; a split is a mask of bool [%llu], one a vertex, or a list of vertex "
-                       "ids (int64)",
-                       w->file->path, (unsigned long long)npy->shape[0], (unsigned long long)npy->shape[1],
-                       (unsigned long long)w->in->label_vertices);
+        return gs_fail(GS_EFORMAT, "%s: is bool [%lu, %lu]; a split is a mask of bool [%lu], one a vertex, or a list "
+                       "of vertex ids (int64)", w->file->path, npy->shape[0], npy->shape[1], w->in->label_vertices);
     if (!gs_part__is_integer(npy->dtype) || npy->shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: is %s; a split is a list of vertex ids (int64), or a mask (bool)",
                        w->file->path, gs_dtype_name(npy->dtype));

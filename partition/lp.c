@@ -404,7 +404,7 @@ static gs_status moving_make(moving *w)
     w->proposed = gs_arena_take(&w->memory, n, 4);
     w->wanted = gs_arena_take(&w->memory, w->l->count, 4);
     if (w->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory to move %llu vertices", (unsigned long long)n);
+        return gs_fail(GS_ENOMEM, "no memory to move %lu vertices", n);
     memcpy(w->proposed, w->l->of, n * 4);
     return GS_OK;
 }
@@ -715,7 +715,7 @@ static gs_status add_level(levels *w)
     gs_status st;
 
     if ((l.size = gs_malloc_array(n, 4)) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for %llu clusters", (unsigned long long)n);
+        return gs_fail(GS_ENOMEM, "no memory for %lu clusters", n);
     st = cluster(w, &l);
     gs_free(l.size);
     w->count++;

@@ -137,8 +137,7 @@ static gs_status cut_groups(gs_lp_sink *s, uint64_t total)
         block += pairs;
         range += pairs;
         if (s->ranges == MOST_RANGES)
-            return gs_fail(GS_EBUDGET, ".memory: too little to sort %llu pairs of neighbours; raise .memory",
-                           (unsigned long long)total);
+            return gs_fail(GS_EBUDGET, ".memory: too little to sort %lu pairs of neighbours; raise .memory", total);
         s->range[k] = (uint16_t)s->ranges;
     }
     s->ranges++;
@@ -215,8 +214,7 @@ static gs_status open_list(listing *w, uint32_t v, uint64_t degree)
         const uint64_t cap = w->block.words + words + w->out_cap / 2;
         uint32_t *grown = gs_realloc(w->out, cap * 4);
         if (grown == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for a list of %llu neighbours", w->s->g->path,
-                           (unsigned long long)degree);
+            return gs_fail(GS_ENOMEM, "%s: no memory for a list of %lu neighbours", w->s->g->path, degree);
         w->out = grown;
         w->out_cap = cap;
     }
@@ -345,7 +343,7 @@ static void list_worker(gs_lp_sink *s, uint32_t *next)
     gs_status st = GS_OK;
 
     if (memory.is_short)
-        st = gs_fail(GS_ENOMEM, "%s: no memory to sort %llu neighbours", s->g->path, (unsigned long long)s->cap);
+        st = gs_fail(GS_ENOMEM, "%s: no memory to sort %lu neighbours", s->g->path, s->cap);
     while (st == GS_OK && !gs_part__job_stop(s->job)) {
         const uint32_t range = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
         uint64_t first, end;
@@ -380,8 +378,7 @@ static gs_status list_all(gs_lp_sink *s)
     s->cap = most;
     const uint64_t threads = GS_MIN(s->job->buffers / 2 / (most * record), s->job->threads);
     if (threads == 0)
-        return gs_fail(GS_EBUDGET, ".memory: too little to sort %llu pairs of neighbours at once; raise .memory",
-                       (unsigned long long)most);
+        return gs_fail(GS_EBUDGET, ".memory: too little to sort %lu pairs of neighbours at once; raise .memory", most);
 #pragma omp parallel num_threads((uint32_t)threads)
     list_worker(s, &next);
     const gs_status st = gs_part__job_result(s->job);
@@ -472,7 +469,7 @@ static gs_status fill_graph(gs_lp_sink *s, gs_lp_source *source, void *context)
     s->least_cap = GS_MAX(fit / GS_PART_MOST_THREADS, LEAST_CAP);
     s->most = (uint32_t)(g->weighted ? GS_MIN(s->least_cap / 2, INT32_MAX) : GS_MIN(s->least_cap / 4, MOST_LIST));
     if ((s->count = gs_calloc(g->vertices, 4)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to count %llu lists", s->job->dir, (unsigned long long)g->vertices);
+        return gs_fail(GS_ENOMEM, "%s: no memory to count %lu lists", s->job->dir, g->vertices);
     if ((st = source(context, s)) != GS_OK || (st = sum_counts(s)) != GS_OK || (st = cut_ranges(s)) != GS_OK ||
         (st = make_sort(s)) != GS_OK || (st = source(context, s)) != GS_OK ||
         (st = gs_sort_finish(s->pairs)) != GS_OK || (st = exchange_pairs(s)) != GS_OK ||

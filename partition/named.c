@@ -96,9 +96,8 @@ gs_status gs_part__named_check(const gs_part_input *in, uint64_t rows, bool of_e
 
     for (uint32_t k = 0; n != NULL && k < n->count; k++)
         if (n->file[k].npy.shape[0] != rows)
-            return gs_fail(GS_EFORMAT, "%s: has %llu rows; there are %llu %s", n->file[k].path,
-                           (unsigned long long)n->file[k].npy.shape[0], (unsigned long long)rows,
-                           of_edges ? "edges" : "vertices");
+            return gs_fail(GS_EFORMAT, "%s: has %lu rows; there are %lu %s", n->file[k].path, n->file[k].npy.shape[0],
+                           rows, of_edges ? "edges" : "vertices");
     return GS_OK;
 }
 
@@ -121,8 +120,8 @@ static gs_status find_name(gs_part_columns *c, const char *name, const gs_part_f
     if (k == GS_MOST_NAMED_FEATURES)
         return gs_fail(GS_EUNSUPPORTED, "%s: more than %u features with names", f->path, GS_MOST_NAMED_FEATURES);
     if (k < *c->count && c->named[k].columns != columns)
-        return gs_fail(GS_EFORMAT, "%s: has %llu columns, and %s of another type has %u", f->path,
-                       (unsigned long long)columns, name, c->named[k].columns);
+        return gs_fail(GS_EFORMAT, "%s: has %lu columns, and %s of another type has %u", f->path, columns, name,
+                       c->named[k].columns);
     if (k == *c->count) {
         snprintf(c->named[k].name, sizeof(c->named[k].name), "%s", name);
         c->named[(*c->count)++].columns = (uint32_t)GS_MIN(columns, UINT32_MAX);
@@ -164,8 +163,8 @@ static gs_status check_finite(const gs_part_file *f, const rows *r)
 
     for (uint64_t i = 0; i < r->count * own; i++)
         if (!isfinite(r->wide[i]))
-            return gs_fail(GS_EFORMAT, "%s: row %llu, column %llu: is not a finite number", f->path,
-                           (unsigned long long)(r->at + i / own), (unsigned long long)(i % own));
+            return gs_fail(GS_EFORMAT, "%s: row %lu, column %lu: is not a finite number", f->path, r->at + i / own,
+                           i % own);
     return GS_OK;
 }
 
@@ -235,11 +234,10 @@ static gs_status join(gs_part_columns *c, gs_part_input *in, gs_part_job *job, g
     gs_status st = gs_part__columns_add(c, x, in->named[of_edges]);
 
     if (st == GS_OK && c->columns > (of_edges ? GS_MOST_EDGE_FEATURES : INT32_MAX))
-        st = gs_fail(GS_EUNSUPPORTED, "%s: has features of %llu columns, at most %u are supported", in->path,
-                     (unsigned long long)c->columns, of_edges ? GS_MOST_EDGE_FEATURES : INT32_MAX);
+        st = gs_fail(GS_EUNSUPPORTED, "%s: has features of %lu columns, at most %u are supported", in->path, c->columns,
+                     of_edges ? GS_MOST_EDGE_FEATURES : INT32_MAX);
     if (st == GS_OK && of_edges && count > UINT32_MAX)
-        st = gs_fail(GS_EUNSUPPORTED, "%s: %llu edges; those with features are fewer than 2^32", in->path,
-                     (unsigned long long)count);
+        st = gs_fail(GS_EUNSUPPORTED, "%s: %lu edges; those with features are fewer than 2^32", in->path, count);
     if (st == GS_OK && (st = gs_part__made_begin(&m, &all, job, gs_path_join(in->path, of_edges ? "edge features"
                                                                                                 : "features"))) ==
                            GS_OK &&

@@ -441,7 +441,7 @@ static gs_status make_table(merge *m, bool *same)
     n->key = gs_arena_take(&n->arrays, n->cap, sizeof(*n->key));
     n->vertex = gs_arena_take(&n->arrays, n->cap, sizeof(*n->vertex));
     if (n->arrays.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory for %llu names", n->path, (unsigned long long)n->count);
+        return gs_fail(GS_ENOMEM, "%s: no memory for %lu names", n->path, n->count);
     memset(n->vertex, 0xff, n->cap * sizeof(*n->vertex));
     while (got > 0 && !*same && (st = gs_sort_read(m->keys, &at, piece, 1024, &got)) == GS_OK)
         for (uint64_t i = 0; i < got; i++) {
@@ -466,8 +466,7 @@ gs_status gs_part__names_number(gs_names *n, gs_part_job *job, uint64_t *count, 
         goto done;
     *count = n->count;
     if (n->count >= NONE - 1u)
-        st = gs_fail(GS_EUNSUPPORTED, "%s: %llu vertices; a store holds fewer than 2^32 - 1", n->path,
-                     (unsigned long long)n->count);
+        st = gs_fail(GS_EUNSUPPORTED, "%s: %lu vertices; a store holds fewer than 2^32 - 1", n->path, n->count);
     else if ((st = gs_part__job_plan(job, n->count, 0, 0)) == GS_OK)
         st = make_table(&m, same);
 done:

@@ -96,15 +96,14 @@ static gs_status group(fennel_state *f, uint64_t first, uint64_t vertices, const
         gs_free(f->neighbour);
         f->neighbour_cap = 0;
         if ((f->neighbour = gs_malloc_array(count, 4)) == NULL)
-            return gs_fail(GS_ENOMEM, "no memory for the neighbours of a block of %llu edges",
-                           (unsigned long long)count);
+            return gs_fail(GS_ENOMEM, "no memory for the neighbours of a block of %lu edges", count);
         f->neighbour_cap = count;
     }
     if (vertices + 2 > f->start_cap) {
         gs_free(f->start);
         f->start_cap = 0;
         if ((f->start = gs_malloc_array(vertices + 2, 4)) == NULL)
-            return gs_fail(GS_ENOMEM, "no memory for a block of %llu vertices", (unsigned long long)vertices);
+            return gs_fail(GS_ENOMEM, "no memory for a block of %lu vertices", vertices);
         f->start_cap = vertices + 2;
     }
     uint32_t *const place = f->start + 1; /* counts two ahead, so that filling leaves starts behind */
@@ -303,7 +302,7 @@ static gs_status list_by_interval(gs_part_order *o)
     o->input_id = gs_malloc_array(o->grid.vertices, 4);
     if (next == NULL || o->input_id == NULL) {
         gs_free(next);
-        return gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)o->grid.vertices);
+        return gs_fail(GS_ENOMEM, "no memory for the order of %lu vertices", o->grid.vertices);
     }
     for (uint32_t i = 0; i < o->grid.parts; i++)
         next[i] = (uint64_t)i * o->grid.rows;
@@ -347,7 +346,7 @@ gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64
     uint64_t most = 0, *count = gs_malloc_array(width, 8);
     GS_FREED uint32_t *records = gs_malloc_array(piece, s->spec.words * 4u);
     gs_status st =
-        count && records ? GS_OK : gs_fail(GS_ENOMEM, "no memory to count %llu chunks", (unsigned long long)width);
+        count && records ? GS_OK : gs_fail(GS_ENOMEM, "no memory to count %lu chunks", width);
 
     for (uint32_t region = 0; st == GS_OK && region < s->spec.buckets; region++) {
         gs_sort_cursor at = gs_sort_first(s, region);
@@ -773,7 +772,7 @@ static gs_status take_levels(gs_part_order *o, const gs_part_job *job)
         return GS_OK;
     o->hears = job->labelled <= n / FEW_LABELS;
     if ((o->level = gs_malloc(n)) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)n);
+        return gs_fail(GS_ENOMEM, "no memory for the order of %lu vertices", n);
     for (uint64_t v = 0; v < n; v++)
         o->level[v] = job->split[v] == GS_SPLIT_NONE    ? GS_PART_OTHER
                       : job->split[v] == GS_SPLIT_TRAIN ? GS_PART_LEARNED
@@ -805,13 +804,13 @@ gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_
         return st;
     const bool placed = strcmp(o->method, "natural") != 0 && strcmp(o->method, "random") != 0;
     if ((o->part = gs_malloc_array(b->vertices, 4)) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the intervals of %llu vertices", (unsigned long long)b->vertices);
+        return gs_fail(GS_ENOMEM, "no memory for the intervals of %lu vertices", b->vertices);
     if ((st = assign(o, job, b, &s.fennel)) != GS_OK)
         goto done;
     if (placed && s.fennel == NULL && ranks > 1 && (st = number_for(o, job, b, ranks)) != GS_OK)
         goto done;
     if (placed && o->grid.parts > 1 && (o->need = gs_calloc(b->vertices, 8)) == NULL) {
-        st = gs_fail(GS_ENOMEM, "no memory for the order of %llu vertices", (unsigned long long)b->vertices);
+        st = gs_fail(GS_ENOMEM, "no memory for the order of %lu vertices", b->vertices);
         goto done;
     }
     if ((placed && (st = take_levels(o, job)) != GS_OK) || (st = make_sorts(o, job, b)) != GS_OK ||

@@ -135,7 +135,7 @@ gs_status gs_part__metis_bundle(gs_metis_bundles *b, gs_metis_graph *g, uint32_t
         st = sum != NULL && b->of != NULL ? bundle(b, g, first, sum, parts) : GS_ENOMEM;
     }
     if (st == GS_ENOMEM)
-        (void)gs_fail(GS_ENOMEM, "no memory for the components of %llu vertices", (unsigned long long)n);
+        (void)gs_fail(GS_ENOMEM, "no memory for the components of %lu vertices", n);
     gs_free(first);
     gs_free(sum);
     if (st != GS_OK)
@@ -206,8 +206,8 @@ void gs_part__metis_fits(char *why, size_t cap, const gs_part_job *job, const gs
         return;
     }
     if (sizeof(idx_t) == 4 && (b->vertices >= INT32_MAX || neighbours >= INT32_MAX)) {
-        snprintf(why, cap, "%llu vertices with %llu neighbours are beyond METIS's 32-bit indices",
-                 (unsigned long long)b->vertices, (unsigned long long)neighbours);
+        snprintf(why, cap, "%lu vertices with %lu neighbours are beyond METIS's 32-bit indices", b->vertices,
+                 neighbours);
         return;
     }
     const uint64_t bytes = neighbours * BYTES_PER_NEIGHBOUR + b->vertices * BYTES_PER_VERTEX;
@@ -275,13 +275,13 @@ static gs_status adjacency_make(adjacency *a, gs_part_job *job, const gs_part_bl
     a->keys = gs_arena_take(&a->sorting, cap, 8);
     a->spare = gs_arena_take(&a->sorting, cap, 8);
     if (a->lists.is_short || a->sorting.is_short)
-        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu vertices", (unsigned long long)n);
+        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu vertices", n);
     if ((st = gs_part__blocks_each(b, job, adjacency_block, a)) != GS_OK)
         return st;
     for (uint64_t v = 0; v < n; v++)
         a->start[v + 1] += a->start[v];
     if ((a->neighbour = gs_arena_take(&a->lists, (uint64_t)a->start[n], sizeof(idx_t))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu neighbours", (unsigned long long)a->start[n]);
+        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu neighbours", (uint64_t)a->start[n]);
     a->fill = true;
     if ((st = gs_part__blocks_each(b, job, adjacency_block, a)) != GS_OK)
         return st;
@@ -375,7 +375,7 @@ static gs_status shrink_part(balancing *w, uint32_t i)
 
     if (memory.is_short) {
         gs_arena_free(&memory);
-        return gs_fail(GS_ENOMEM, "no memory to balance an interval of %llu vertices", (unsigned long long)w->size[i]);
+        return gs_fail(GS_ENOMEM, "no memory to balance an interval of %lu vertices", w->size[i]);
     }
     for (uint64_t v = 0; v < w->grid->vertices; v++)
         if (w->part[v] == i)
@@ -521,7 +521,7 @@ static gs_status load_coarse(coarse *c, uint64_t most)
     c->start = gs_arena_take(&c->memory, n + 1, sizeof(idx_t));
     c->weight = gs_arena_take(&c->memory, n, sizeof(idx_t));
     if (c->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu clusters", (unsigned long long)n);
+        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu clusters", n);
     if ((st = walk(c, find_least)) != GS_OK || (st = walk(c, take_list)) != GS_OK)
         return st;
     while (c->g->edge_weight >> c->weight_shift > INT32_MAX / 2)
@@ -529,7 +529,7 @@ static gs_status load_coarse(coarse *c, uint64_t most)
     c->neighbour = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
     c->edge_weight = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
     if (c->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %llu edges", (unsigned long long)c->start[n]);
+        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu edges", (uint64_t)c->start[n]);
     for (uint64_t v = 0; v < n; v++)
         c->weight[v] = (idx_t)GS_MAX(c->g->weight[v] >> c->vertex_shift, 1);
     return walk(c, take_list);

@@ -112,10 +112,8 @@ static gs_status check_job(void *context)
 static gs_status too_many(void *context, uint64_t bucket, uint64_t links)
 {
     const link_sort *const s = context;
-    return gs_fail(GS_EBUDGET, "%s: bucket (%llu, %llu) has %llu pairs, and %llu fit the memory bound; use more .parts "
-                   "or .memory", s->file.path, (unsigned long long)(bucket / s->grid->parts),
-                   (unsigned long long)(bucket % s->grid->parts), (unsigned long long)links,
-                   (unsigned long long)s->most);
+    return gs_fail(GS_EBUDGET, "%s: bucket (%lu, %lu) has %lu pairs, and %lu fit the memory bound; use more .parts or "
+                   ".memory", s->file.path, bucket / s->grid->parts, bucket % s->grid->parts, links, s->most);
 }
 
 /* Within the part of buckets from `first` on: bucket, source, destination. */
@@ -194,9 +192,8 @@ static gs_status take_classes(label_piece *p, uint64_t first, uint64_t count)
     gs_part__to_i64(p->whole, p->raw, p->file->npy.dtype, count);
     for (uint64_t i = 0; i < count; i++) {
         if (p->whole[i] < 0 || p->whole[i] >= MOST_CLASSES)
-            return gs_fail(GS_EFORMAT, "%s: row %llu: %s is no class, which are 0 to %u; leave pairs without a label "
-                           "out", p->file->path, (unsigned long long)(first + i), GS_PART_I64(p->whole[i]),
-                           MOST_CLASSES - 1);
+            return gs_fail(GS_EFORMAT, "%s: row %lu: %s is no class, which are 0 to %u; leave pairs without a label "
+                           "out", p->file->path, first + i, GS_PART_I64(p->whole[i]), MOST_CLASSES - 1);
         p->label[i] = (uint32_t)p->whole[i];
         p->classes = GS_MAX(p->classes, p->label[i] + 1);
     }
@@ -210,8 +207,8 @@ static gs_status take_numbers(label_piece *p, uint64_t first, uint64_t count)
     gs_part__to_f32(number, p->raw, p->file->npy.dtype, count);
     for (uint64_t i = 0; i < count; i++)
         if (!isfinite(number[i]))
-            return gs_fail(GS_EFORMAT, "%s: row %llu: %g is not a finite float32; leave pairs without a label out",
-                           p->file->path, (unsigned long long)(first + i), (double)number[i]);
+            return gs_fail(GS_EFORMAT, "%s: row %lu: %g is not a finite float32; leave pairs without a label out",
+                           p->file->path, first + i, (double)number[i]);
     return GS_OK;
 }
 

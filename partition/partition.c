@@ -314,11 +314,8 @@ static gs_status check_largest(const run *r)
         if (gs_part__chunk_cap(1, memory - wanted_memory(&r->in, memory), &kind) >= r->largest)
             break;
     }
-    return gs_fail(GS_EBUDGET,
-                   ".memory %s: is too little for a chunk of %llu edges; use more .parts, or at least %lluM with "
-                   ".memory",
-                   gs_size_format(have, sizeof(have), r->job.given), (unsigned long long)r->largest,
-                   (unsigned long long)mib);
+    return gs_fail(GS_EBUDGET, ".memory %s: is too little for a chunk of %lu edges; use more .parts, or at least %luM "
+                   "with .memory", gs_size_format(have, sizeof(have), r->job.given), r->largest, mib);
 }
 
 static gs_status fill_edges(run *r, const gs_part_chunks_spec *chunks, gs_part_wanted *wanted)

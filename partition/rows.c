@@ -426,16 +426,16 @@ static gs_status name_bad_value(const row_job *r, const float *row, uint64_t id)
     while (c + 1 < width && isfinite(row[c]))
         c++;
     if (!isfinite(row[c]))
-        return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: the value is not a finite float32; replace it",
-                       source_path(r->in), (unsigned long long)id, c);
+        return gs_fail(GS_EFORMAT, "%s: row %lu, column %u: the value is not a finite float32; replace it",
+                       source_path(r->in), id, c);
     for (c = 0; c + 1 < width; c++) {
         float back;
         gs_convert_to_f32(&back, (const uint16_t *)r->at_rest + c, r->dtype, 1);
         if (!isfinite(back))
             break;
     }
-    return gs_fail(GS_EFORMAT, "%s: row %llu, column %u: %g is too large for %s; use .feature_type f32",
-                   source_path(r->in), (unsigned long long)id, c, (double)row[c], gs_dtype_name(r->dtype));
+    return gs_fail(GS_EFORMAT, "%s: row %lu, column %u: %g is too large for %s; use .feature_type f32",
+                   source_path(r->in), id, c, (double)row[c], gs_dtype_name(r->dtype));
 }
 
 /* To each whose windows it is in, in whose pass. */
@@ -829,7 +829,7 @@ static gs_status make_buffers(row_job *r, uint64_t memory)
     r->at_rest = gs_arena_take(&r->memory, r->in->features, 4);
     r->aligned = gs_arena_take(&r->memory, r->in->features, 8);
     if (r->sums == NULL || r->pool.data == NULL || r->memory.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory for %llu write windows", r->path, (unsigned long long)slots);
+        return gs_fail(GS_ENOMEM, "%s: no memory for %lu write windows", r->path, slots);
     memset(r->slot, 0xff, r->windows * 4);
     cut_pool(r, GS_SUM_BYTES);
     return GS_OK;

@@ -138,9 +138,8 @@ static gs_status refill(gs_stream *s)
 
 static gs_status damaged(const gs_stream *s, const char *what)
 {
-    return gs_fail(GS_EFORMAT, "%s: the %s data are damaged near byte %llu of the file: %s; fetch or pack it again",
-                   s->path, s->how == GZIP ? "gzip" : "Zstandard",
-                   (unsigned long long)(s->offset - s->have + s->at), what);
+    return gs_fail(GS_EFORMAT, "%s: the %s data are damaged near byte %lu of the file: %s; fetch or pack it again",
+                   s->path, s->how == GZIP ? "gzip" : "Zstandard", s->offset - s->have + s->at, what);
 }
 
 /* Unpacks some of `input` into [*at, end). */
@@ -169,7 +168,7 @@ static gs_status window_too_large(const gs_stream *s, uint64_t from)
             return damaged(s, "a frame wants a larger window than any that may be packed");
         while (window < h.windowSize)
             window *= 2;
-        snprintf(least, sizeof(least), ", at least %lluM", (unsigned long long)gs_part__least_memory(window, 4));
+        snprintf(least, sizeof(least), ", at least %luM", gs_part__least_memory(window, 4));
     }
     return gs_fail(GS_EBUDGET,
                    "%s: to unpack it takes a larger window than a quarter of .memory; give more%s, or pack it again "

@@ -191,14 +191,12 @@ void gs_part__lines_back(gs_lines *l)
 
 gs_status gs_part__line_wrong(const gs_line *l, const char *at, const char *what)
 {
-    return gs_fail(GS_EFORMAT, "%s: line %llu, column %llu: %s", l->path, (unsigned long long)l->number,
-                   (unsigned long long)(at - l->text) + 1, what);
+    return gs_fail(GS_EFORMAT, "%s: line %lu, column %lu: %s", l->path, l->number, (at - l->text) + 1, what);
 }
 
 gs_status gs_part__line_too_long(const gs_line *l, uint64_t limit)
 {
-    return gs_fail(GS_EFORMAT, "%s: line %llu is longer than %llu bytes", l->path, (unsigned long long)l->number + 1,
-                   (unsigned long long)limit);
+    return gs_fail(GS_EFORMAT, "%s: line %lu is longer than %lu bytes", l->path, l->number + 1, limit);
 }
 
 gs_status gs_part__line_check(const gs_line *l, size_t length)
@@ -230,8 +228,7 @@ gs_status gs_part__take_number(uint64_t *out, const char **p, const gs_line *l, 
     if (at - *p > SAFE_DIGITS)
         v = saturated(*p);
     if (v < least || v > most) {
-        snprintf(text, sizeof(text), "%s is outside %llu to %llu", what, (unsigned long long)least,
-                 (unsigned long long)most);
+        snprintf(text, sizeof(text), "%s is outside %lu to %lu", what, least, most);
         return gs_part__line_wrong(l, *p, text);
     }
     if (!gs_part__is_end(*at) && !gs_part__is_blank(*at))

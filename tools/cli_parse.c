@@ -1,6 +1,5 @@
 /* cli_parse.c - the words of a command line into a command's struct, and once more for people to copy. */
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
@@ -275,8 +274,8 @@ static int set_integer(const cli_command *c, const cli_option *o, void *field, c
     if (o->kind == CLI_AUTO && strcmp(text, "auto") == 0)
         v = 0;
     else if (!parse_integer(&v, text) || v < o->least || v > most)
-        return cli_fail(c, CLI_USAGE, "%s %s: must be a whole number from %" PRIu32 " to %" PRIu64 "%s", o->name, text,
-                        o->least, most, o->kind == CLI_AUTO ? ", or auto" : "");
+        return cli_fail(c, CLI_USAGE, "%s %s: must be a whole number from %u to %lu%s", o->name, text, o->least, most,
+                        o->kind == CLI_AUTO ? ", or auto" : "");
     if (wide)
         *(uint64_t *)field = v;
     else

@@ -1,5 +1,4 @@
 /* cli_print.c - words for people: errors with options in them, help from the tables, numbers, JSON. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +83,7 @@ const char *cli_count(uint64_t n)
     char digits[24];
     char *const out = next_buffer();
     size_t at = 0;
-    const size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n);
+    const size_t length = (size_t)snprintf(digits, sizeof(digits), "%lu", n);
 
     for (size_t i = 0; i < length; i++) {
         if (i != 0 && (length - i) % 3 == 0)
@@ -164,7 +163,7 @@ const char *cli_default_text(const cli_option *o, const char *options)
         return o->unset;
     if (o->kind == CLI_SIZE)
         return cli_size(integer);
-    snprintf(out, TEXT_BYTES, "%" PRIu64, integer);
+    snprintf(out, TEXT_BYTES, "%lu", integer);
     return out;
 }
 
@@ -190,9 +189,9 @@ static void print_option(FILE *out, const cli_option *o, const char *options)
     print_indented(out, o->help);
     const bool bounded = o->most != 0 && (o->kind == CLI_COUNT || o->kind == CLI_AUTO); /* reals: in words */
     if (bounded && o->least == 0)
-        fprintf(out, ", at most %" PRIu32, o->most);
+        fprintf(out, ", at most %u", o->most);
     else if (bounded)
-        fprintf(out, ", %" PRIu32 " to %" PRIu32, o->least, o->most);
+        fprintf(out, ", %u to %u", o->least, o->most);
     if (*given != '\0')
         fprintf(out, " (default: %s)", given);
     fputc('\n', out);

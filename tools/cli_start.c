@@ -37,8 +37,8 @@ static bool has_stack(void)
     most.rlim_cur = most.rlim_max < STACK_BYTES ? most.rlim_max : STACK_BYTES;
     setrlimit(RLIMIT_STACK, &most);
     if (most.rlim_cur < STACK_LEAST) {
-        fprintf(stderr, "gnnstream: the stack is limited to %llu KiB, and %u are needed; raise it: ulimit -s %u\n",
-                (unsigned long long)most.rlim_cur / 1024, STACK_LEAST / 1024, STACK_BYTES / 1024);
+        fprintf(stderr, "gnnstream: the stack is limited to %lu KiB, and %u are needed; raise it: ulimit -s %u\n",
+                most.rlim_cur / 1024, STACK_LEAST / 1024, STACK_BYTES / 1024);
         return false;
     }
     if (pthread_attr_init(&attr) == 0) {

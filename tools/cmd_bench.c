@@ -1,5 +1,4 @@
 /* cmd_bench.c - measures this machine, or training on it. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +46,7 @@ static void print_disk(const gs_limits_report *l)
     for (int i = 0; i < GS_LIMIT_SIZES; i++) {
         printf("  random read of %-8s %10.0f MiB/s;", cli_size(l->random_read[i].bytes), l->random_read[i].bps / MIB);
         for (int d = 0; d < GS_LIMIT_DEPTHS; d++)
-            printf(" %.0f at depth %" PRIu32 "%s", l->random_read[i].at_depth[d] / MIB, l->depth[d],
+            printf(" %.0f at depth %u%s", l->random_read[i].at_depth[d] / MIB, l->depth[d],
                    d + 1 < GS_LIMIT_DEPTHS ? "," : "\n");
     }
 }
@@ -84,8 +83,8 @@ static void print_device(const gs_limits_report *l)
     for (int i = 0; i < GS_LIMIT_GATHERS; i++)
         printf("  gather of %4u floats    %10.2f GiB/s\n", l->gather[i].width, l->gather[i].bps / GIB);
     for (int i = 0; i < GS_LIMIT_EDGES; i++)
-        printf("  %3" PRIu32 " edges of %3" PRIu32 " floats  %10.1f million edges/s\n", l->edges[i].degree,
-               l->edges[i].width, l->edges[i].edges_per_second * 1e-6);
+        printf("  %3u edges of %3u floats  %10.1f million edges/s\n", l->edges[i].degree, l->edges[i].width,
+               l->edges[i].edges_per_second * 1e-6);
 }
 
 static void limits_print_json(const gs_limits_report *l)
@@ -96,32 +95,32 @@ static void limits_print_json(const gs_limits_report *l)
            cli_json_text(l->io), cli_json_text(l->device), cli_json_real(l->copy_bps), cli_json_real(l->link_bps),
            cli_json_real(l->link_request_seconds), cli_json_real(l->pick_bps));
     for (int i = 0; i < GS_LIMIT_SIZES; i++) {
-        printf("%s{\"bytes\": %" PRIu64 ", \"bps\": %s, \"at_depth\": [", i == 0 ? "" : ", ", l->random_read[i].bytes,
+        printf("%s{\"bytes\": %lu, \"bps\": %s, \"at_depth\": [", i == 0 ? "" : ", ", l->random_read[i].bytes,
                cli_json_real(l->random_read[i].bps));
         for (int d = 0; d < GS_LIMIT_DEPTHS; d++)
-            printf("%s{\"depth\": %" PRIu32 ", \"bps\": %s}", d == 0 ? "" : ", ", l->depth[d],
+            printf("%s{\"depth\": %u, \"bps\": %s}", d == 0 ? "" : ", ", l->depth[d],
                    cli_json_real(l->random_read[i].at_depth[d]));
         printf("]}");
     }
     printf("], \"gemm\": [");
     for (int i = 0; i < GS_LIMIT_GEMMS; i++)
-        printf("%s{\"rows\": %" PRIu32 ", \"in\": %" PRIu32 ", \"out\": %" PRIu32 ", \"flops_per_second\": %s}",
-               i == 0 ? "" : ", ", l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out, cli_json_real(l->gemm[i].flops));
+        printf("%s{\"rows\": %u, \"in\": %u, \"out\": %u, \"flops_per_second\": %s}", i == 0 ? "" : ", ",
+               l->gemm[i].rows, l->gemm[i].in, l->gemm[i].out, cli_json_real(l->gemm[i].flops));
     printf("], \"gather\": [");
     for (int i = 0; i < GS_LIMIT_GATHERS; i++)
-        printf("%s{\"width\": %" PRIu32 ", \"bps\": %s}", i == 0 ? "" : ", ", l->gather[i].width,
+        printf("%s{\"width\": %u, \"bps\": %s}", i == 0 ? "" : ", ", l->gather[i].width,
                cli_json_real(l->gather[i].bps));
     printf("], \"edges\": [");
     for (int i = 0; i < GS_LIMIT_EDGES; i++)
-        printf("%s{\"degree\": %" PRIu32 ", \"width\": %" PRIu32 ", \"edges_per_second\": %s}", i == 0 ? "" : ", ",
-               l->edges[i].degree, l->edges[i].width, cli_json_real(l->edges[i].edges_per_second));
+        printf("%s{\"degree\": %u, \"width\": %u, \"edges_per_second\": %s}", i == 0 ? "" : ", ", l->edges[i].degree,
+               l->edges[i].width, cli_json_real(l->edges[i].edges_per_second));
     printf("], \"load_bps\": %s, \"load_request_seconds\": %s, \"launch_seconds\": %s, \"tf32_flops\": %s, "
            "\"bf16_flops\": %s, \"copies\": [", cli_json_real(l->load_bps), cli_json_real(l->load_request_seconds),
            cli_json_real(l->launch_seconds), cli_json_real(l->tf32_flops), cli_json_real(l->bf16_flops));
     for (int i = 0; i < GS_LIMIT_COPIES && l->launch_seconds > 0; i++)
-        printf("%s{\"bytes\": %" PRIu64 ", \"in_bps\": %s, \"out_bps\": %s, \"between_bps\": %s}",
-               i == 0 ? "" : ", ", l->copies[i].bytes, cli_json_real(l->copies[i].in_bps),
-               cli_json_real(l->copies[i].out_bps), cli_json_real(l->copies[i].between_bps));
+        printf("%s{\"bytes\": %lu, \"in_bps\": %s, \"out_bps\": %s, \"between_bps\": %s}", i == 0 ? "" : ", ",
+               l->copies[i].bytes, cli_json_real(l->copies[i].in_bps), cli_json_real(l->copies[i].out_bps),
+               cli_json_real(l->copies[i].between_bps));
     puts("]}");
 }
 
@@ -178,14 +177,12 @@ static void why_row(void *context, const gs_why_row *r)
     why_table *const w = context;
 
     if (w->json)
-        fprintf(w->out,
-                "%s{\"stage\": %s, \"worker\": %s, \"tasks\": %" PRIu32 ", \"bytes\": %" PRIu64
-                ", \"predicted\": %s, \"measured\": %s, \"floor\": %s, \"waited\": %s}",
-                w->rows == 0 ? "" : ", ", cli_json_text(r->stage), cli_json_text(r->worker), r->tasks, r->bytes,
-                cli_json_real(r->predicted), cli_json_real(r->measured), cli_json_real(r->floor),
-                cli_json_real(r->waited));
+        fprintf(w->out, "%s{\"stage\": %s, \"worker\": %s, \"tasks\": %u, \"bytes\": %lu, \"predicted\": %s, "
+                "\"measured\": %s, \"floor\": %s, \"waited\": %s}", w->rows == 0 ? "" : ", ", cli_json_text(r->stage),
+                cli_json_text(r->worker), r->tasks, r->bytes, cli_json_real(r->predicted), cli_json_real(r->measured),
+                cli_json_real(r->floor), cli_json_real(r->waited));
     else
-        fprintf(w->out, "%-44s %-16s %6" PRIu32 " %10s %10.4f %10.4f %10.4f %10.4f\n", r->stage, r->worker, r->tasks,
+        fprintf(w->out, "%-44s %-16s %6u %10s %10.4f %10.4f %10.4f %10.4f\n", r->stage, r->worker, r->tasks,
                 r->bytes > 0 ? cli_size(r->bytes) : "", r->predicted, r->measured, r->floor, r->waited);
     w->rows++;
 }
@@ -236,9 +233,8 @@ static void train_print_text(const gs_bench_report *b)
                p->read_bytes == b->read_bytes && p->written_bytes == b->written_bytes ? "as measured"
                                                                                       : "NOT as measured");
     else
-        printf("          of %" PRIu32 " batches as one from the middle of an epoch; reading features and the "
-               "optimiser's steps are not in it\n",
-               b->batches);
+        printf("          of %u batches as one from the middle of an epoch; reading features and the optimiser's steps "
+               "are not in it\n", b->batches);
     print_results(&b->train);
 }
 
@@ -248,39 +244,35 @@ static void train_print_json(const gs_bench_report *b, const char *why)
     const gs_pass_report *const p = &b->train.plan;
     const gs_predicted *const t = &p->predicted;
 
-    printf("{\"epochs\": %" PRIu32 ", \"seconds\": %s, \"compute_seconds\": %s, \"edge_seconds\": %s, "
-           "\"stall_seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64,
-           b->train.epochs, cli_json_real(b->seconds), cli_json_real(b->compute_seconds),
-           cli_json_real(b->edge_seconds), cli_json_real(b->stall_seconds), b->read_bytes, b->written_bytes);
-    printf(", \"edge_bytes\": %" PRIu64 ", \"dense_flops\": %s, \"edge_flops\": %s, \"parts\": %" PRIu32,
-           b->train.plan.edge_bytes, cli_json_real(b->train.plan.dense_flops), cli_json_real(b->train.plan.edge_flops),
-           b->train.plan.blocks);
+    printf("{\"epochs\": %u, \"seconds\": %s, \"compute_seconds\": %s, \"edge_seconds\": %s, \"stall_seconds\": %s, "
+           "\"read_bytes\": %lu, \"written_bytes\": %lu", b->train.epochs, cli_json_real(b->seconds),
+           cli_json_real(b->compute_seconds), cli_json_real(b->edge_seconds), cli_json_real(b->stall_seconds),
+           b->read_bytes, b->written_bytes);
+    printf(", \"edge_bytes\": %lu, \"dense_flops\": %s, \"edge_flops\": %s, \"parts\": %u", b->train.plan.edge_bytes,
+           cli_json_real(b->train.plan.dense_flops), cli_json_real(b->train.plan.edge_flops), b->train.plan.blocks);
     if (b->batches > 0)
-        printf(", \"batches\": %" PRIu32, b->batches);
+        printf(", \"batches\": %u", b->batches);
     printf(", \"disk_read_bps\": %s, \"disk_write_bps\": %s, \"gemm_flops_per_second\": %s, \"gather_bps\": %s",
            cli_json_real(b->disk_read_bps), cli_json_real(b->disk_write_bps), cli_json_real(b->gemm_flops_per_second),
            cli_json_real(b->gather_bps));
     printf(", \"transfer_seconds\": %s", cli_json_real(b->train.transfer_seconds));
-    printf(", \"gemm_in\": %" PRIu32 ", \"gemm_out\": %" PRIu32 ", \"gather_width\": %" PRIu32
-           ", \"floor_seconds\": %s, \"fraction\": %s",
+    printf(", \"gemm_in\": %u, \"gemm_out\": %u, \"gather_width\": %u, \"floor_seconds\": %s, \"fraction\": %s",
            b->gemm_in, b->gemm_out, b->gather_width, cli_json_real(b->floor_seconds), cli_json_real(b->fraction));
-    printf(
-        ", \"predicted\": {\"seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64
-        ", \"compute_seconds\": %s, \"edge_seconds\": %s, \"stall_seconds\": %s, \"read_seconds\": %s, "
-        "\"write_seconds\": %s"
-        ", \"bottleneck\": %s, \"orders_tried\": %" PRIu32
-        ", \"store_order_seconds\": %s, \"best_order_seconds\": %s, \"recomputes\": %s, \"lean\": %s, \"batches\": %s}",
-        cli_json_real(t->seconds), p->read_bytes, p->written_bytes, cli_json_real(t->edge_seconds + t->vertex_seconds),
-        cli_json_real(t->edge_seconds), cli_json_real(t->stall_seconds), cli_json_real(t->read_seconds),
-        cli_json_real(t->write_seconds), cli_json_text(t->bottleneck), p->order.tried,
-        cli_json_real(p->order.store_seconds), cli_json_real(p->order.best_seconds), p->recomputes ? "true" : "false",
-        p->lean ? "true" : "false", p->batches ? "true" : "false");
+    printf(", \"predicted\": {\"seconds\": %s, \"read_bytes\": %lu, \"written_bytes\": %lu, \"compute_seconds\": %s, "
+           "\"edge_seconds\": %s, \"stall_seconds\": %s, \"read_seconds\": %s, \"write_seconds\": %s, "
+           "\"bottleneck\": %s, \"orders_tried\": %u, \"store_order_seconds\": %s, \"best_order_seconds\": %s, "
+           "\"recomputes\": %s, \"lean\": %s, \"batches\": %s}", cli_json_real(t->seconds), p->read_bytes,
+           p->written_bytes, cli_json_real(t->edge_seconds + t->vertex_seconds), cli_json_real(t->edge_seconds),
+           cli_json_real(t->stall_seconds), cli_json_real(t->read_seconds), cli_json_real(t->write_seconds),
+           cli_json_text(t->bottleneck), p->order.tried, cli_json_real(p->order.store_seconds),
+           cli_json_real(p->order.best_seconds), p->recomputes ? "true" : "false", p->lean ? "true" : "false",
+           p->batches ? "true" : "false");
     if (why != NULL)
         printf(", \"why\": [%s]", why);
-    printf(", \"open_seconds\": %s, \"peak_host_bytes\": %" PRIu64 ", \"peak_device_bytes\": %" PRIu64
-           ", \"device\": %s, \"io\": %s, \"loss\": %s}\n",
-           cli_json_real(b->train.open_seconds), b->train.peak_host_bytes, b->train.peak_device_bytes,
-           cli_json_text(b->train.device), cli_json_text(b->train.io), cli_json_real(b->train.loss));
+    printf(", \"open_seconds\": %s, \"peak_host_bytes\": %lu, \"peak_device_bytes\": %lu, \"device\": %s, \"io\": %s, "
+           "\"loss\": %s}\n", cli_json_real(b->train.open_seconds), b->train.peak_host_bytes,
+           b->train.peak_device_bytes, cli_json_text(b->train.device), cli_json_text(b->train.io),
+           cli_json_real(b->train.loss));
 }
 
 static int train_run(const cli_command *self, const void *options, const char *const *place)

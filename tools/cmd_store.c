@@ -1,5 +1,4 @@
 /* cmd_store.c - makes graphs and stores, and says what is in them. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,7 +195,7 @@ static void print_types_json(const gs_type_table *t)
 {
     printf(", \"vertex_types\": [");
     for (uint32_t k = 0; k < t->types; k++)
-        printf("%s{\"name\": %s, \"vertices\": %" PRIu64 ", \"features\": %" PRIu32 "}", k > 0 ? ", " : "",
+        printf("%s{\"name\": %s, \"vertices\": %lu, \"features\": %u}", k > 0 ? ", " : "",
                cli_json_text(t->type[k].name), t->type[k].vertices, t->type[k].features);
     printf("], \"relations\": [");
     for (uint32_t k = 0; k < t->relations; k++)
@@ -220,19 +219,19 @@ static void print_names_json(const char *key, const gs_named_feature *named, uin
 {
     printf(", \"%s\": {", key);
     for (uint32_t k = 0; k < count; k++)
-        printf("%s%s: %" PRIu32, k > 0 ? ", " : "", cli_json_text(named[k].name), named[k].columns);
+        printf("%s%s: %u", k > 0 ? ", " : "", cli_json_text(named[k].name), named[k].columns);
     putchar('}');
 }
 
 static void print_text(const char *store, const gs_store_summary *s)
 {
-    printf("store      %s, %s (%s of tables in memory when open), id %016" PRIx64 "\n", store,
-           cli_size(s->total_bytes), cli_size(s->table_bytes), s->id);
+    printf("store      %s, %s (%s of tables in memory when open), id %016lx\n", store, cli_size(s->total_bytes),
+           cli_size(s->table_bytes), s->id);
     if (s->shards != 0 && s->shard == GS_ALL_SHARDS)
-        printf("shards     %" PRIu32 " of a store, in folders 0, 1, ...; the size is of the first\n", s->shards);
+        printf("shards     %u of a store, in folders 0, 1, ...; the size is of the first\n", s->shards);
     else if (s->shards != 0)
-        printf("shard      %" PRIu32 " of %" PRIu32 " of a store, of which the lines below are\n", s->shard, s->shards);
-    printf("vertices   %s in %u parts of %s, ordered by %s (seed %" PRIu64 ")\n", cli_count(s->vertices), s->parts,
+        printf("shard      %u of %u of a store, of which the lines below are\n", s->shard, s->shards);
+    printf("vertices   %s in %u parts of %s, ordered by %s (seed %lu)\n", cli_count(s->vertices), s->parts,
            cli_count(s->interval_rows), s->method, s->seed);
     printf("edges      %s, %s self loops, largest in-degree %s, out-degree %s%s%s\n", cli_count(s->edges),
            cli_count(s->self_loops), cli_count(s->max_in_degree), cli_count(s->max_out_degree),
@@ -272,28 +271,24 @@ static void print_text(const char *store, const gs_store_summary *s)
 
 static void print_json(const gs_store_summary *s, const gs_type_table *t, const gs_feature_table *f)
 {
-    printf("{\"vertices\": %" PRIu64 ", \"edges\": %" PRIu64 ", \"self_loops\": %" PRIu64 ", \"parts\": %" PRIu32
-           ", \"interval_rows\": %" PRIu32 ", \"features\": %" PRIu32 ", \"feature_type\": %s, \"classes\": %" PRIu32,
-           s->vertices, s->edges, s->self_loops, s->parts, s->interval_rows, s->features,
-           s->features == 0 ? "null" : cli_json_text(s->feature_type), s->classes);
-    printf(", \"train\": %" PRIu64 ", \"valid\": %" PRIu64 ", \"test\": %" PRIu64 ", \"edge_types\": %" PRIu32
-           ", \"symmetric\": %s, \"weights\": %s, \"max_in_degree\": %" PRIu64 ", \"max_out_degree\": %" PRIu64,
-           s->train, s->valid, s->test, s->edge_types, s->symmetric ? "true" : "false", s->weights ? "true" : "false",
-           s->max_in_degree, s->max_out_degree);
-    printf(", \"method\": %s, \"seed\": %" PRIu64 ", \"total_bytes\": %" PRIu64 ", \"table_bytes\": %" PRIu64
-           ", \"sources_per_vertex\": %.6f, \"task\": %s, \"name_bytes\": %" PRIu64
-           ", \"train_links\": %" PRIu64 ", \"valid_links\": %" PRIu64 ", \"test_links\": %" PRIu64
-           ", \"link_task\": %s, \"link_classes\": %" PRIu32 ", \"edge_type_name_bytes\": %" PRIu64
-           ", \"edge_features\": %" PRIu32 ", \"edge_feature_type\": %s, \"id\": \"%016" PRIx64 "\"",
-           cli_json_text(s->method), s->seed, s->total_bytes, s->table_bytes, s->sources_per_vertex,
-           s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes, s->train_links,
-           s->valid_links, s->test_links, s->link_task[0] == '\0' ? "null" : cli_json_text(s->link_task),
-           s->link_classes, s->edge_type_name_bytes, s->edge_features,
-           s->edge_features == 0 ? "null" : cli_json_text(s->edge_feature_type), s->id);
+    printf("{\"vertices\": %lu, \"edges\": %lu, \"self_loops\": %lu, \"parts\": %u, \"interval_rows\": %u, "
+           "\"features\": %u, \"feature_type\": %s, \"classes\": %u", s->vertices, s->edges, s->self_loops, s->parts,
+           s->interval_rows, s->features, s->features == 0 ? "null" : cli_json_text(s->feature_type), s->classes);
+    printf(", \"train\": %lu, \"valid\": %lu, \"test\": %lu, \"edge_types\": %u, \"symmetric\": %s, \"weights\": %s, "
+           "\"max_in_degree\": %lu, \"max_out_degree\": %lu", s->train, s->valid, s->test, s->edge_types,
+           s->symmetric ? "true" : "false", s->weights ? "true" : "false", s->max_in_degree, s->max_out_degree);
+    printf(", \"method\": %s, \"seed\": %lu, \"total_bytes\": %lu, \"table_bytes\": %lu, \"sources_per_vertex\": %.6f, "
+           "\"task\": %s, \"name_bytes\": %lu, \"train_links\": %lu, \"valid_links\": %lu, \"test_links\": %lu, "
+           "\"link_task\": %s, \"link_classes\": %u, \"edge_type_name_bytes\": %lu, \"edge_features\": %u, "
+           "\"edge_feature_type\": %s, \"id\": \"%016lx\"", cli_json_text(s->method), s->seed, s->total_bytes,
+           s->table_bytes, s->sources_per_vertex, s->task[0] == '\0' ? "null" : cli_json_text(s->task), s->name_bytes,
+           s->train_links, s->valid_links, s->test_links,
+           s->link_task[0] == '\0' ? "null" : cli_json_text(s->link_task), s->link_classes, s->edge_type_name_bytes,
+           s->edge_features, s->edge_features == 0 ? "null" : cli_json_text(s->edge_feature_type), s->id);
     if (s->shards > 0)
-        printf(", \"shards\": %" PRIu32, s->shards);
+        printf(", \"shards\": %u", s->shards);
     if (s->shards > 0 && s->shard != GS_ALL_SHARDS)
-        printf(", \"shard\": %" PRIu32, s->shard);
+        printf(", \"shard\": %u", s->shard);
     if (t->types > 0)
         print_types_json(t);
     if (f->vertices + f->edges > 0) {
@@ -312,20 +307,18 @@ static void print_weights(const char *path, const gs_weights_summary *w)
     }
     printf("model      %s, layers %u, hidden %u, heads %u, activation %s\n", w->model, w->layers, w->hidden, w->heads,
            w->activation);
-    printf("trained    %u epochs on %s (id %016" PRIx64 "): %u features, %u classes\n", w->epochs, w->store,
-           w->store_id, w->features, w->classes);
+    printf("trained    %u epochs on %s (id %016lx): %u features, %u classes\n", w->epochs, w->store, w->store_id,
+           w->features, w->classes);
     printf("written by gnnstream %s\n", w->version);
 }
 
 static void print_weights_json(const gs_weights_summary *w)
 {
-    printf("{\"version\": %s, \"model\": %s, \"layers\": %" PRIu32 ", \"hidden\": %" PRIu32 ", \"heads\": %" PRIu32
-           ", \"bases\": %" PRIu32 ", \"activation\": %s",
-           cli_json_text(w->version), cli_json_text(w->model), w->layers, w->hidden, w->heads, w->bases,
-           cli_json_text(w->activation));
-    printf(", \"features\": %" PRIu32 ", \"classes\": %" PRIu32 ", \"edge_types\": %" PRIu32 ", \"epochs\": %" PRIu32
-           ", \"store\": %s, \"store_id\": \"%016" PRIx64 "\"}\n",
-           w->features, w->classes, w->edge_types, w->epochs, cli_json_text(w->store), w->store_id);
+    printf("{\"version\": %s, \"model\": %s, \"layers\": %u, \"hidden\": %u, \"heads\": %u, \"bases\": %u, "
+           "\"activation\": %s", cli_json_text(w->version), cli_json_text(w->model), w->layers, w->hidden, w->heads,
+           w->bases, cli_json_text(w->activation));
+    printf(", \"features\": %u, \"classes\": %u, \"edge_types\": %u, \"epochs\": %u, \"store\": %s, \"store_id\": "
+           "\"%016lx\"}\n", w->features, w->classes, w->edge_types, w->epochs, cli_json_text(w->store), w->store_id);
 }
 
 /* A store is a folder. A file of weights begins with the length of its header, which is JSON; one that is called so is

@@ -1,7 +1,6 @@
 /* training.c - the table of gnnstream_options.h as options of the command line; results of runs as words and JSON. */
 #include "training.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -133,19 +132,19 @@ static void print_figures_json(const gs_task_figures *f)
 
 void print_results_json(const gs_train_report *r, const gs_weights_summary *w)
 {
-    printf("{\"epochs\": %" PRIu32 ", \"kept_epochs\": %" PRIu32 ", \"saved_epochs\": %" PRIu32
-           ", \"loss\": %s, \"train_acc\": %s, \"valid_acc\": %s, \"test_acc\": %s, \"parameters\": %" PRIu64,
-           r->epochs, r->kept_epochs, r->saved_epochs, cli_json_real(r->loss), cli_json_real(r->accuracy[0]),
-           cli_json_real(r->accuracy[1]), cli_json_real(r->accuracy[2]), r->parameters);
+    printf("{\"epochs\": %u, \"kept_epochs\": %u, \"saved_epochs\": %u, \"loss\": %s, \"train_acc\": %s, "
+           "\"valid_acc\": %s, \"test_acc\": %s, \"parameters\": %lu", r->epochs, r->kept_epochs, r->saved_epochs,
+           cli_json_real(r->loss), cli_json_real(r->accuracy[0]), cli_json_real(r->accuracy[1]),
+           cli_json_real(r->accuracy[2]), r->parameters);
     print_figures_json(&r->figures);
-    printf(", \"open_seconds\": %s, \"seconds\": %s, \"read_bytes\": %" PRIu64 ", \"written_bytes\": %" PRIu64
-           ", \"peak_host_bytes\": %" PRIu64 ", \"peak_device_bytes\": %" PRIu64 ", \"device\": %s, \"io\": %s",
+    printf(", \"open_seconds\": %s, \"seconds\": %s, \"read_bytes\": %lu, \"written_bytes\": %lu, "
+           "\"peak_host_bytes\": %lu, \"peak_device_bytes\": %lu, \"device\": %s, \"io\": %s",
            cli_json_real(r->open_seconds), cli_json_real(r->seconds), r->read_bytes, r->written_bytes,
            r->peak_host_bytes, r->peak_device_bytes, cli_json_text(r->device), cli_json_text(r->io));
     if (w != NULL)
-        printf(", \"weights\": {\"model\": %s, \"version\": %s, \"epochs\": %" PRIu32 ", \"store\": %s, \"store_id\": "
-               "\"%016" PRIx64 "\"}",
-               cli_json_text(w->model), cli_json_text(w->version), w->epochs, cli_json_text(w->store), w->store_id);
+        printf(", \"weights\": {\"model\": %s, \"version\": %s, \"epochs\": %u, \"store\": %s, \"store_id\": "
+               "\"%016lx\"}", cli_json_text(w->model), cli_json_text(w->version), w->epochs, cli_json_text(w->store),
+               w->store_id);
     puts("}");
 }
 

@@ -56,7 +56,7 @@ static gs_status make_buffers(gs_external_sort *s)
     s->head = gs_arena_take(&s->lists, p->buckets, sizeof(*s->head));
     s->tail = gs_arena_take(&s->lists, p->buckets, sizeof(*s->tail));
     if (s->data == NULL || s->buffer == NULL || s->lists.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory for %llu buffers", s->path, (unsigned long long)buffers);
+        return gs_fail(GS_ENOMEM, "%s: no memory for %lu buffers", s->path, buffers);
     for (uint64_t i = 0; i < buffers; i++)
         s->buffer[i] = (struct gs_sort_buffer){0, (uint32_t)cap, s->data + i * cap * p->words};
     memset(s->head, 0xff, p->buckets * sizeof(*s->head));

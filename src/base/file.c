@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,16 +20,15 @@ static gs_status ends_early(int fd, uint64_t bytes, uint64_t offset, uint64_t re
 {
     struct stat s;
     const uint64_t end = fstat(fd, &s) == 0 ? (uint64_t)s.st_size : reached;
-    return gs_fail(GS_EFORMAT, "%s: file ends at byte %" PRIu64 ", but %" PRIu64 " bytes at %" PRIu64 " are needed",
-                   path, GS_MIN(end, reached), bytes, offset);
+    return gs_fail(GS_EFORMAT, "%s: file ends at byte %lu, but %lu bytes at %lu are needed", path, GS_MIN(end, reached),
+                   bytes, offset);
 }
 
 static gs_status check_extent(uint64_t bytes, uint64_t offset, const char *path)
 {
     uint64_t end;
     if (!gs_add_u64(&end, offset, bytes) || end > INT64_MAX)
-        return gs_fail(GS_EINVAL, "%s: %" PRIu64 " bytes at %" PRIu64 " lie beyond what a file can hold", path,
-                       bytes, offset);
+        return gs_fail(GS_EINVAL, "%s: %lu bytes at %lu lie beyond what a file can hold", path, bytes, offset);
     return GS_OK;
 }
 
@@ -45,7 +43,7 @@ gs_status gs_pread_exact(int fd, void *dst, uint64_t bytes, uint64_t offset, con
         else if (n == 0)
             st = ends_early(fd, bytes, offset, offset + done, path);
         else if (errno != EINTR)
-            st = gs_fail_errno(errno, "%s: read of %" PRIu64 " bytes at %" PRIu64 " failed", path, bytes, offset);
+            st = gs_fail_errno(errno, "%s: read of %lu bytes at %lu failed", path, bytes, offset);
     }
     return st;
 }
@@ -60,8 +58,7 @@ gs_status gs_pwrite_exact(int fd, const void *src, uint64_t bytes, uint64_t offs
         if (n > 0)
             done += (uint64_t)n;
         else if (n == 0 || errno != EINTR)
-            st = gs_fail_errno(n == 0 ? EIO : errno, "%s: write of %" PRIu64 " bytes at %" PRIu64 " failed", path,
-                               bytes, offset);
+            st = gs_fail_errno(n == 0 ? EIO : errno, "%s: write of %lu bytes at %lu failed", path, bytes, offset);
     }
     return st;
 }
@@ -131,11 +128,11 @@ static gs_status read_whole(char **out, uint64_t *bytes, const char *path, uint6
     for (uint64_t cap = GS_MAX(size, 4095); st == GS_OK; cap *= 2) {
         uint64_t more = 0;
         if (size > limit || used > limit)
-            return gs_fail(GS_EFORMAT, "%s: is larger than the %" PRIu64 " bytes such a file may have", path, limit);
+            return gs_fail(GS_EFORMAT, "%s: is larger than the %lu bytes such a file may have", path, limit);
         cap = GS_MIN(cap, limit);
         char *const grown = cap < SIZE_MAX - 2 ? gs_realloc(text, cap + 2) : NULL;
         if (grown == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory to read its %" PRIu64 " bytes", path, cap);
+            return gs_fail(GS_ENOMEM, "%s: no memory to read its %lu bytes", path, cap);
         text = grown;
         st = read_up_to(&more, fd, text + used, cap + 1 - used, path);
         used += more;

@@ -73,7 +73,7 @@ uint64_t gs_fingerprint64(const void *data, uint64_t bytes)
 
 void gs_hex_format(char out[GS_HEX_DIGITS + 1], uint64_t v)
 {
-    snprintf(out, GS_HEX_DIGITS + 1, "%016llx", (unsigned long long)v);
+    snprintf(out, GS_HEX_DIGITS + 1, "%016lx", v);
 }
 
 bool gs_hex_parse(uint64_t *out, const char *text)

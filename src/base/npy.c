@@ -5,7 +5,6 @@
 #include "base/npy.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -223,9 +222,9 @@ static gs_status read_preamble(uint64_t *text_bytes, uint64_t *text_offset, cons
         *text_offset = 12;
     }
     if (*text_bytes > file_bytes - *text_offset)
-        return gs_fail(GS_EFORMAT, "%s: its .npy header of %" PRIu64 " bytes is cut short", path, *text_bytes);
+        return gs_fail(GS_EFORMAT, "%s: its .npy header of %lu bytes is cut short", path, *text_bytes);
     if (*text_bytes > HEADER_LIMIT)
-        return gs_fail(GS_EFORMAT, "%s: its .npy header of %" PRIu64 " bytes is too long to be one", path, *text_bytes);
+        return gs_fail(GS_EFORMAT, "%s: its .npy header of %lu bytes is too long to be one", path, *text_bytes);
     return GS_OK;
 }
 
@@ -236,10 +235,8 @@ static gs_status accept(gs_npy *npy, const header *h, uint64_t data_offset, uint
 
     if (!gs_mul_u64(&data_bytes, data_bytes, h->shape[0]) || !gs_mul_u64(&data_bytes, data_bytes, h->shape[1]) ||
         data_bytes > file_bytes - data_offset)
-        return gs_fail(GS_EFORMAT,
-                       "%s: its header says [%" PRIu64 ", %" PRIu64 "] of %s, but only %" PRIu64
-                       " bytes follow; the file is cut short",
-                       path, h->shape[0], h->shape[1], gs_dtype_name(h->dtype), file_bytes - data_offset);
+        return gs_fail(GS_EFORMAT, "%s: its header says [%lu, %lu] of %s, but only %lu bytes follow; the file is cut "
+                       "short", path, h->shape[0], h->shape[1], gs_dtype_name(h->dtype), file_bytes - data_offset);
     npy->dtype = h->dtype;
     npy->truth = h->truth;
     npy->dims = h->dims;
@@ -336,8 +333,8 @@ gs_status gs_npy_read_rows(const gs_npy *npy, void *dst, uint64_t first_row, uin
     const uint64_t row_bytes = npy->shape[1] * gs_dtype_bytes(npy->dtype);
 
     if (first_row > npy->shape[0] || rows > npy->shape[0] - first_row)
-        return gs_fail(GS_EINVAL, "%s: rows %" PRIu64 " to %" PRIu64 " are asked for, but it has %" PRIu64, path,
-                       first_row, first_row + rows, npy->shape[0]);
+        return gs_fail(GS_EINVAL, "%s: rows %lu to %lu are asked for, but it has %lu", path, first_row,
+                       first_row + rows, npy->shape[0]);
     return gs_pread_exact(npy->fd, dst, rows * row_bytes, npy->data_offset + first_row * row_bytes, path);
 }
 
@@ -348,9 +345,9 @@ static size_t format_header(char *buf, size_t cap, const char *descr, uint64_t r
     const size_t lead = MAGIC_BYTES + 4;
 
     if (cols == 0)
-        snprintf(shape, sizeof(shape), "(%" PRIu64 ",)", rows);
+        snprintf(shape, sizeof(shape), "(%lu,)", rows);
     else
-        snprintf(shape, sizeof(shape), "(%" PRIu64 ", %" PRIu64 ")", rows, cols);
+        snprintf(shape, sizeof(shape), "(%lu, %lu)", rows, cols);
     const size_t length = (size_t)snprintf(buf + lead, cap - lead,
                                            "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape);
     const size_t total = gs_align_up(lead + length + 1, 64);
@@ -390,8 +387,7 @@ gs_status gs_npy_create(gs_outfile *o, uint64_t *data_offset, const char *path, 
     const size_t head_bytes = format_header(head, sizeof(head), descr, rows, cols);
     if (!gs_mul_u64(&bytes, bytes, rows) || !gs_mul_u64(&bytes, bytes, GS_MAX(cols, 1)) ||
         !gs_add_u64(&bytes, bytes, head_bytes) || bytes > INT64_MAX)
-        return gs_fail(GS_EINVAL, "%s: an array of [%" PRIu64 ", %" PRIu64 "] is beyond what a file can hold", path,
-                       rows, cols);
+        return gs_fail(GS_EINVAL, "%s: an array of [%lu, %lu] is beyond what a file can hold", path, rows, cols);
 
     if ((st = gs_outfile_begin(o, path)) != GS_OK)
         return st;

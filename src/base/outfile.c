@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -196,19 +195,19 @@ gs_status gs_outfile_reserve(gs_outfile *o, uint64_t bytes)
     if (gs_outfile_is_stream(o) || bytes == 0)
         return GS_OK;
     if (bytes > INT64_MAX)
-        return gs_fail(GS_EINVAL, "%s: %" PRIu64 " bytes are beyond what a file can hold", o->path, bytes);
+        return gs_fail(GS_EINVAL, "%s: %lu bytes are beyond what a file can hold", o->path, bytes);
     while (fallocate(o->fd, 0, 0, (off_t)bytes) != 0 && (err = errno) == EINTR)
         err = 0;
     if (err == EOPNOTSUPP || err == ENOSYS) /* no such call on this file system: its size, at least */
         err = ftruncate(o->fd, (off_t)bytes) != 0 ? errno : 0;
-    return err == 0 ? GS_OK : gs_fail_errno(err, "%s: cannot take %" PRIu64 " bytes of disk", o->path, bytes);
+    return err == 0 ? GS_OK : gs_fail_errno(err, "%s: cannot take %lu bytes of disk", o->path, bytes);
 }
 
 gs_status gs_outfile_cut(gs_outfile *o, uint64_t bytes)
 {
     if (gs_outfile_is_stream(o) || ftruncate(o->fd, (off_t)bytes) == 0)
         return GS_OK;
-    return gs_fail_errno(errno, "%s: cannot end it behind %" PRIu64 " bytes", o->path, bytes);
+    return gs_fail_errno(errno, "%s: cannot end it behind %lu bytes", o->path, bytes);
 }
 
 gs_status gs_outfile_write(gs_outfile *o, const void *data, uint64_t bytes, uint64_t offset)

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 
-#define GS_KIB (1024ull)
-#define GS_MIB (1024ull * GS_KIB)
-#define GS_GIB (1024ull * GS_MIB)
-#define GS_BLOCK_BYTES 4096ull /* alignment of everything under O_DIRECT */
+#define GS_KIB UINT64_C(1024)
+#define GS_MIB (1024 * GS_KIB)
+#define GS_GIB (1024 * GS_MIB)
+#define GS_BLOCK_BYTES UINT64_C(4096) /* alignment of everything under O_DIRECT */
 
 #define GS_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define GS_MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -150,14 +150,14 @@ gs_status gs_options_take(void *own, size_t own_size, size_t least, const void *
         return gs_check_argument(given, name);
     memcpy(&size, given, sizeof(size));
     if (size < least || size > MOST_BYTES)
-        return gs_fail(GS_EINVAL, "%s: .size %llu: is no size of this struct; fill it with %s() first", name,
-                       (unsigned long long)size, init);
+        return gs_fail(GS_EINVAL, "%s: .size %lu: is no size of this struct; fill it with %s() first", name, size,
+                       init);
     for (size_t at = own_size; at < size; at++)
         if (((const unsigned char *)given)[at] != 0)
             return gs_fail(GS_EINVAL,
-                           "%s: .size %llu: sets fields that this version of the library (" GS_VERSION
+                           "%s: .size %lu: sets fields that this version of the library (" GS_VERSION
                            ") does not know; use a newer library, or leave them at 0",
-                           name, (unsigned long long)size);
+                           name, size);
     memcpy((unsigned char *)own + sizeof(size), (const unsigned char *)given + sizeof(size),
            GS_MIN(size, own_size) - sizeof(size));
     return GS_OK;

@@ -14,6 +14,9 @@
 
 #define GS_ERROR_BYTES 2048 /* any last error, with its 0 */
 
+/* Texts print uint64_t by %lu and uint32_t by %u: this runs on Linux of 64 bits alone. */
+_Static_assert(sizeof(long) == 8, "uint64_t is unsigned long");
+
 /* Records one line (no newline; names the file, option or chunk, what is wrong
  * and what to do) as this thread's last error and returns `st`, so that
  * `return gs_fail(GS_EFORMAT, "%s: ...", path)` reads as one act. */

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +40,7 @@ static uint64_t random_bits(void)
 
 void gs_temporary_name(char out[GS_TEMPORARY_BYTES], const char *prefix)
 {
-    snprintf(out, GS_TEMPORARY_BYTES, "%.12s.%0*" PRIx64, prefix, DIGITS, random_bits());
+    snprintf(out, GS_TEMPORARY_BYTES, "%.12s.%0*lx", prefix, DIGITS, random_bits());
 }
 
 static bool has_form(const char *name, const char *prefix)

@@ -61,7 +61,7 @@ static char *record_path(const char *machine, const char *device, bool make)
     if (folder == NULL)
         return NULL;
     snprintf(key, sizeof(key), "%s|%s", machine, device);
-    snprintf(name, sizeof(name), "machine-%016llx.json", (unsigned long long)gs_hash64(key, strlen(key)));
+    snprintf(name, sizeof(name), "machine-%016lx.json", gs_hash64(key, strlen(key)));
     return gs_path_join(folder, name);
 }
 

@@ -73,10 +73,10 @@ gs_status gs_disk_probe_open(gs_disk_probe *out, const char *dir, uint64_t bytes
     gs_status st;
 
     if (bytes == 0 || bytes % GS_BLOCK_BYTES != 0)
-        return gs_fail(GS_EINVAL, "%s: a file of %llu bytes to measure the disk with: give a multiple of %llu", dir,
-                       (unsigned long long)bytes, (unsigned long long)GS_BLOCK_BYTES);
+        return gs_fail(GS_EINVAL, "%s: a file of %lu bytes to measure the disk with: give a multiple of %lu", dir,
+                       bytes, GS_BLOCK_BYTES);
     if ((p.ring = gs_alloc_pages(p.ring_bytes)) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for %llu MiB of buffers", (unsigned long long)(p.ring_bytes / GS_MIB));
+        return gs_fail(GS_ENOMEM, "out of memory for %lu MiB of buffers", p.ring_bytes / GS_MIB);
     fill_ring(&p);
     const struct gs_io_buffer buffer = {.base = p.ring, .bytes = p.ring_bytes};
     const gs_io_config config = {.backend = backend, .requests = 512, .depth = depth, .piece_bytes = piece_bytes,
@@ -148,8 +148,8 @@ static gs_status check_blocks(const gs_io_request *r)
     const uint64_t *const word = r->memory;
     for (uint64_t block = 0; block < r->length / GS_BLOCK_BYTES; block++)
         if (word[block * BLOCK_WORDS] != r->offset + block * GS_BLOCK_BYTES)
-            return gs_fail(GS_EIO, "the disk gave other bytes than were written at %llu of the measurement's file",
-                           (unsigned long long)(r->offset + block * GS_BLOCK_BYTES));
+            return gs_fail(GS_EIO, "the disk gave other bytes than were written at %lu of the measurement's file",
+                           r->offset + block * GS_BLOCK_BYTES);
     return GS_OK;
 }
 

@@ -213,7 +213,7 @@ static gs_status set_file_size(const gs_io__file *file, uint64_t bytes)
     if (!file->writable)
         return gs_fail(GS_EINVAL, "%s: is open for reading only, its size cannot be set", file->path);
     if (bytes > INT64_MAX)
-        return gs_fail(GS_EINVAL, "%s: a file cannot have %llu bytes", file->path, (unsigned long long)bytes);
+        return gs_fail(GS_EINVAL, "%s: a file cannot have %lu bytes", file->path, bytes);
     if (fstat(file->fd, &info) != 0)
         return gs_fail_errno(errno, "%s: cannot be examined", file->path);
     if (S_ISBLK(info.st_mode))
@@ -326,10 +326,9 @@ static gs_status fill_defaults(gs_io_config *c)
     if (c->piece_bytes == 0)
         c->piece_bytes = GS_IO_PIECE_BYTES;
     if (c->requests > GS_IO__MAX_REQUESTS || c->depth > GS_IO__MAX_DEPTH || c->piece_bytes > GS_GIB)
-        return gs_fail(GS_EINVAL,
-                       "I/O: %u requests, depth %u, pieces of %llu bytes: at most %u, %u and %llu are possible",
-                       c->requests, c->depth, (unsigned long long)c->piece_bytes, GS_IO__MAX_REQUESTS, GS_IO__MAX_DEPTH,
-                       (unsigned long long)GS_GIB);
+        return gs_fail(GS_EINVAL, "I/O: %u requests, depth %u, pieces of %lu bytes: at most %u, %u and %lu are "
+                       "possible", c->requests, c->depth, c->piece_bytes, GS_IO__MAX_REQUESTS, GS_IO__MAX_DEPTH,
+                       GS_GIB);
     c->piece_bytes = gs_align_up(c->piece_bytes, GS_BLOCK_BYTES);
     return GS_OK;
 }
@@ -609,14 +608,12 @@ static gs_status check_request(const gs_io *io, const gs_io_request *r)
     const char *const what = r->write ? "write" : "read";
     uint64_t end;
     if (r->length == 0 || r->memory == NULL || !gs_add_u64(&end, r->offset, r->length) || end > INT64_MAX)
-        return gs_fail(GS_EINVAL, "%s: %s of %llu bytes at %llu is not possible", f->path, what,
-                       (unsigned long long)r->length, (unsigned long long)r->offset);
+        return gs_fail(GS_EINVAL, "%s: %s of %lu bytes at %lu is not possible", f->path, what, r->length, r->offset);
     if (r->write && !f->writable)
         return gs_fail(GS_EINVAL, "%s: write to a file that is open for reading only", f->path);
     if (f->direct && ((r->offset | r->length | (uintptr_t)r->memory) & (GS_BLOCK_BYTES - 1)) != 0)
-        return gs_fail(GS_EINVAL, "%s: %s of %llu bytes at %llu to memory at %p is not aligned to %llu bytes", f->path,
-                       what, (unsigned long long)r->length, (unsigned long long)r->offset, r->memory,
-                       (unsigned long long)GS_BLOCK_BYTES);
+        return gs_fail(GS_EINVAL, "%s: %s of %lu bytes at %lu to memory at %p is not aligned to %lu bytes", f->path,
+                       what, r->length, r->offset, r->memory, GS_BLOCK_BYTES);
     return GS_OK;
 }
 

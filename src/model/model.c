@@ -416,8 +416,7 @@ gs_status gs_model_open_changed(gs_model **out, const char *name, const gs_model
     gs_status st;
 
     if (is_text && bytes > GS_TEXT_MAX_BYTES)
-        return gs_fail(GS_EFORMAT, "the model's text has %llu bytes; at most %u are read", (unsigned long long)bytes,
-                       GS_TEXT_MAX_BYTES);
+        return gs_fail(GS_EFORMAT, "the model's text has %lu bytes; at most %u are read", bytes, GS_TEXT_MAX_BYTES);
     if (z == NULL && !is_text && !gs_path_exists(name))
         return unknown(name);
     if (z == NULL && !is_text && (st = gs_file_read_all(&file, &bytes, name, GS_TEXT_MAX_BYTES)) != GS_OK)

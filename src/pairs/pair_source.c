@@ -40,8 +40,8 @@ static gs_status read_link(gs_pair_source *s, uint64_t k, gs_pair *out, uint32_t
     const bool ends = row[0] < info->vertices && row[1] < info->vertices, typed = info->edge_types > 0;
     if (st == GS_OK && (!ends || (typed && row[2] >= info->edge_types) ||
                         (info->link_labels && !gs_store_is_link_label(info, row[width - 1]))))
-        st = gs_fail(GS_EFORMAT, "%s: link %llu is between rows, of a type or a label that there are not; verify the "
-                     "store", s->reader.path, (unsigned long long)k);
+        st = gs_fail(GS_EFORMAT, "%s: link %lu is between rows, of a type or a label that there are not; verify the "
+                     "store", s->reader.path, k);
     *out = (gs_pair){row[0], row[1], typed ? row[2] : 0};
     if (label != NULL)
         *label = row[width - 1];
@@ -62,8 +62,7 @@ static gs_status count_links(gs_pair_source *s)
         const uint64_t of = (uint64_t)(p.source / info->interval_rows) * info->parts +
                             p.destination / info->interval_rows;
         if (of < bucket)
-            st = gs_fail(GS_EFORMAT, "%s: link %llu is out of order; verify the store", s->reader.path,
-                         (unsigned long long)k);
+            st = gs_fail(GS_EFORMAT, "%s: link %lu is out of order; verify the store", s->reader.path, k);
         while (bucket < of)
             s->first[++bucket] = k;
     }
@@ -157,7 +156,7 @@ gs_status gs_pair_source_open(gs_pair_source *s, const gs_store *store, uint32_t
 
     *s = (gs_pair_source){.store = store, .fd = -1, .block = NO_BLOCK, .array = GS_ARRAY_COUNT};
     if ((s->first = gs_calloc(buckets + 1, sizeof(*s->first))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the places of %llu buckets", (unsigned long long)buckets);
+        return gs_fail(GS_ENOMEM, "no memory for the places of %lu buckets", buckets);
     if (gs_store_array(store, links)->present)
         s->array = links;
     st = s->array == links ? count_links(s) : count_edges(s);

@@ -332,8 +332,7 @@ gs_status gs_ranks_swap(void *out, const uint64_t *sent, void *in, uint64_t *com
     for (uint32_t r = 0; r < ranks.count; r++) {
         come[r] = table[r * ranks.count + ranks.self];
         if (come[r] > room)
-            return gs_fail(GS_EIO, "rank %u sends %llu bytes, of %llu that there is room for", r,
-                           (unsigned long long)come[r], (unsigned long long)room);
+            return gs_fail(GS_EIO, "rank %u sends %lu bytes, of %lu that there is room for", r, come[r], room);
     }
     for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
         st = begin_one(&m[r], &made[r], false, r, (char *)in + r * room, come[r]);

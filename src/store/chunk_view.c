@@ -126,15 +126,12 @@ static gs_status header_check(const chunk_header *h, const gs_chunk_expect *expe
     if ((h->index_bytes != 2 && h->index_bytes != 4) || h->index_bytes != expect->index_bytes)
         return gs_fail(GS_EFORMAT, "indices of %u bytes instead of %u", h->index_bytes, expect->index_bytes);
     if (h->edges != expect->edges || h->targets != expect->targets || h->operands != expect->operands)
-        return gs_fail(GS_EFORMAT,
-                       "its header counts %llu edges, %u targets, %u operands, the chunk table %llu, %u, %u",
-                       (unsigned long long)h->edges, h->targets, h->operands,
-                       (unsigned long long)expect->edges, expect->targets, expect->operands);
+        return gs_fail(GS_EFORMAT, "its header counts %lu edges, %u targets, %u operands, the chunk table %lu, %u, %u",
+                       h->edges, h->targets, h->operands, expect->edges, expect->targets, expect->operands);
     if (h->edges == 0 || h->targets == 0 || h->targets > h->edges || h->targets > expect->target_rows ||
         h->operands == 0 || h->operands > h->edges || h->operands > expect->operand_rows)
-        return gs_fail(GS_EFORMAT, "%llu edges cannot have %u targets of %u rows and %u operands of %u rows",
-                       (unsigned long long)h->edges, h->targets, expect->target_rows, h->operands,
-                       expect->operand_rows);
+        return gs_fail(GS_EFORMAT, "%lu edges cannot have %u targets of %u rows and %u operands of %u rows", h->edges,
+                       h->targets, expect->target_rows, h->operands, expect->operand_rows);
     if (h->type_bytes > 2 || h->weights_features / 2 > GS_MAX_EDGE_FEATURE_BYTES)
         return gs_fail(GS_EFORMAT, "edge types of %u bytes, features of %u", h->type_bytes, h->weights_features / 2);
     return GS_OK;
@@ -149,10 +146,9 @@ static gs_status starts_check(gs_chunk_view *v, uint64_t said)
         largest = GS_MAX(largest, v->start[t + 1] - v->start[t]);
     }
     if (bad || v->start[v->targets] != v->edges)
-        return gs_fail(GS_EFORMAT, "its starts do not ascend from 0 to %llu", (unsigned long long)v->edges);
+        return gs_fail(GS_EFORMAT, "its starts do not ascend from 0 to %lu", v->edges);
     if (said != 0 && said != largest)
-        return gs_fail(GS_EFORMAT, "its largest target has %u edges, the chunk table says %llu", largest,
-                       (unsigned long long)said);
+        return gs_fail(GS_EFORMAT, "its largest target has %u edges, the chunk table says %lu", largest, said);
     v->largest = largest;
     return GS_OK;
 }
@@ -235,14 +231,13 @@ gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t leng
 
     assert(((uintptr_t)data & (SECTION_ALIGN - 1)) == 0);
     if (length < sizeof(h))
-        return gs_fail(GS_EFORMAT, "%llu bytes are too short for a chunk", (unsigned long long)length);
+        return gs_fail(GS_EFORMAT, "%lu bytes are too short for a chunk", length);
     memcpy(&h, data, sizeof(h));
     if ((st = header_check(&h, expect)) != GS_OK)
         return st;
     if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, data_of(&h)) ||
         s.end > length)
-        return gs_fail(GS_EFORMAT, "%llu bytes are too short for %llu edges", (unsigned long long)length,
-                       (unsigned long long)h.edges);
+        return gs_fail(GS_EFORMAT, "%lu bytes are too short for %lu edges", length, h.edges);
     view_fill(&v, data, &h, &s);
     if ((st = starts_check(&v, expect->largest)) != GS_OK)
         return st;

@@ -32,8 +32,7 @@ gs_status gs_window__open(gs_window *w, char *path, uint64_t base, uint64_t capa
     if ((st = gs_file_open_own(&w->fd, &w->file_bytes, path)) != GS_OK)
         return st;
     if ((w->buffer = gs_alloc_pages(capacity)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a buffer of %llu bytes", path,
-                       (unsigned long long)capacity);
+        return gs_fail(GS_ENOMEM, "%s: no memory for a buffer of %lu bytes", path, capacity);
     const uint64_t pages = (uint64_t)GS_MAX(sysconf(_SC_PHYS_PAGES), 0), page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     w->drops = w->file_bytes > GS_MIN(room, pages * page_bytes / KEPT_PART);
     w->past_cache = w->drops && fcntl(w->fd, F_SETFL, fcntl(w->fd, F_GETFL) | O_DIRECT) == 0;

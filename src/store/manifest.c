@@ -171,9 +171,8 @@ static uint32_t read_identity(gs_record *r)
     const uint64_t version = gs_record_number(r, "version", 0, GS_MAX_COUNT);
     if (r->st == GS_OK && (version < 1 || version > GS_STORE_VERSION))
         r->st =
-            gs_fail(GS_EFORMAT,
-                    "%s: store version %llu, but this program reads versions 1 to %d; partition the input again",
-                    r->path, (unsigned long long)version, GS_STORE_VERSION);
+            gs_fail(GS_EFORMAT, "%s: store version %lu, but this program reads versions 1 to %d; partition the input "
+                    "again", r->path, version, GS_STORE_VERSION);
     return (uint32_t)version;
 }
 

@@ -139,8 +139,8 @@ gs_status gs_store__check_files(const gs_manifest *m, const gs_extent *extent, c
         if (st != GS_OK)
             return st;
         if (real != expected)
-            return gs_fail(GS_EFORMAT, "%s/%s: has %llu bytes instead of %llu" GS_STORE_DAMAGED, dir, name,
-                           (unsigned long long)real, (unsigned long long)expected);
+            return gs_fail(GS_EFORMAT, "%s/%s: has %lu bytes instead of %lu" GS_STORE_DAMAGED, dir, name,
+                           real, expected);
         sum += real;
     }
     *total = sum;
@@ -214,8 +214,8 @@ gs_status gs_store__check_chunk(const gs_manifest *m, gs_direction d, uint64_t k
 {
     const char *fault = chunk_fault(m, d, k, c, walk->end);
     if (fault != NULL)
-        return gs_fail(GS_EFORMAT, "%s: chunk (%llu, %llu) %s %s" GS_STORE_DAMAGED, path,
-                       (unsigned long long)(k / m->info.parts), (unsigned long long)(k % m->info.parts),
+        return gs_fail(GS_EFORMAT, "%s: chunk (%lu, %lu) %s %s" GS_STORE_DAMAGED, path,
+                       k / m->info.parts, k % m->info.parts,
                        gs_chunk__direction_name(d), fault);
     walk->end += c->length;
     /* Each has fewer than 2^32 edges and there are at most 2^32: no overflow. */
@@ -227,13 +227,13 @@ gs_status gs_store__check_walk(const gs_manifest *m, gs_direction d, const gs_ta
                                const char *path)
 {
     if (walk->edges != m->info.edges)
-        return gs_fail(GS_EFORMAT, "%s: chunks %s have %llu edges, the manifest %llu" GS_STORE_DAMAGED, path,
-                       gs_chunk__direction_name(d), (unsigned long long)walk->edges,
-                       (unsigned long long)m->info.edges);
+        return gs_fail(GS_EFORMAT, "%s: chunks %s have %lu edges, the manifest %lu" GS_STORE_DAMAGED, path,
+                       gs_chunk__direction_name(d), walk->edges,
+                       m->info.edges);
     if (walk->end != m->edge_bytes[d])
-        return gs_fail(GS_EFORMAT, "%s: chunks %s end at byte %llu, %s at %llu" GS_STORE_DAMAGED, path,
-                       gs_chunk__direction_name(d), (unsigned long long)walk->end, gs_store_edges_name(d),
-                       (unsigned long long)m->edge_bytes[d]);
+        return gs_fail(GS_EFORMAT, "%s: chunks %s end at byte %lu, %s at %lu" GS_STORE_DAMAGED, path,
+                       gs_chunk__direction_name(d), walk->end, gs_store_edges_name(d),
+                       m->edge_bytes[d]);
     return GS_OK;
 }
 
@@ -245,10 +245,10 @@ gs_status gs_store__check_twins(const gs_manifest *m, const gs_chunk *const chun
             const gs_chunk *a = &chunk[GS_BY_DEST][i * p + j], *b = &chunk[GS_BY_SOURCE][j * p + i];
             if (a->edges != b->edges || a->targets != b->operands || a->operands != b->targets)
                 return gs_fail(GS_EFORMAT,
-                               "%s: chunk (%llu, %llu) by destination and (%llu, %llu) by source differ in "
+                               "%s: chunk (%lu, %lu) by destination and (%lu, %lu) by source differ in "
                                "counts" GS_STORE_DAMAGED,
-                               path, (unsigned long long)i, (unsigned long long)j, (unsigned long long)j,
-                               (unsigned long long)i);
+                               path, i, j, j,
+                               i);
         }
     return GS_OK;
 }
@@ -359,9 +359,8 @@ gs_status gs_extent_check(gs_extent x, uint64_t first, uint64_t bytes, const cha
 {
     if (gs_extent_has(x, first, bytes))
         return GS_OK;
-    return gs_fail(GS_EFORMAT, "%s: bytes %llu to %llu of the store's are not in this shard, which has %llu to %llu",
-                   path, (unsigned long long)first, (unsigned long long)(first + bytes), (unsigned long long)x.first,
-                   (unsigned long long)(x.first + x.bytes));
+    return gs_fail(GS_EFORMAT, "%s: bytes %lu to %lu of the store's are not in this shard, which has %lu to %lu", path,
+                   first, first + bytes, x.first, x.first + x.bytes);
 }
 
 bool gs_store_has_shard(const char *dir, uint32_t rank)
@@ -407,7 +406,7 @@ static gs_status load_file(void **out, const char *dir, const char *name, uint64
     gs_status st;
 
     if (path == NULL || data == NULL)
-        return gs_fail(GS_ENOMEM, "%s/%s: no memory for its %llu bytes", dir, name, (unsigned long long)bytes);
+        return gs_fail(GS_ENOMEM, "%s/%s: no memory for its %lu bytes", dir, name, bytes);
     if ((st = gs_file_open_own(&fd, &real, path)) != GS_OK ||
         (st = gs_pread_exact(fd, data, bytes, 0, path)) != GS_OK)
         return st;

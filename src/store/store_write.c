@@ -146,9 +146,8 @@ static gs_status contents_check(const gs_store_contents *c, const gs_manifest *m
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
         if (c->array[id].present && c->array[id].bytes != 0 &&
             c->array[id].bytes != gs_manifest__array_bytes(m, id))
-            return gs_fail(GS_EINVAL, "%s/%s.bin: said to have %llu bytes of rows instead of %llu", dir,
-                           gs_array_stem(id), (unsigned long long)c->array[id].bytes,
-                           (unsigned long long)gs_manifest__array_bytes(m, id));
+            return gs_fail(GS_EINVAL, "%s/%s.bin: said to have %lu bytes of rows instead of %lu", dir,
+                           gs_array_stem(id), c->array[id].bytes, gs_manifest__array_bytes(m, id));
     return GS_OK;
 }
 
@@ -391,8 +390,8 @@ static gs_status copy_pieces(sharding *x, unsigned k, gs_window *from, int fd, c
         if ((st = gs_window__get(from, &data, at, end - at, e.first + e.bytes)) != GS_OK)
             return st;
         if (gs_hash64(data, covered) != sum)
-            return gs_fail(GS_EFORMAT, "%s: bytes %llu to %llu do not match their checksum" GS_STORE_DAMAGED,
-                           from->path, (unsigned long long)at, (unsigned long long)(at + covered));
+            return gs_fail(GS_EFORMAT, "%s: bytes %lu to %lu do not match their checksum" GS_STORE_DAMAGED,
+                           from->path, at, at + covered);
         if ((st = gs_pwrite_exact(fd, data, end - at, at - e.first, to)) == GS_OK)
             st = go_on(x, end - at);
     }

@@ -287,9 +287,9 @@ static gs_status load_said(edge_scan *s, gs_array_id id)
 
 static gs_status count_fail(const edge_scan *s, gs_array_id id, uint32_t local, double counted)
 {
-    return gs_fail(GS_EFORMAT, "%s/%s.bin: row %llu says %.9g, but it has %.9g such edges" GS_STORE_DAMAGED,
+    return gs_fail(GS_EFORMAT, "%s/%s.bin: row %lu says %.9g, but it has %.9g such edges" GS_STORE_DAMAGED,
                    gs_store_dir(s->store), gs_array_stem(id),
-                   (unsigned long long)(gs_interval_first(s->table, s->target) + local),
+                   (gs_interval_first(s->table, s->target) + local),
                    (double)s->said[local], counted);
 }
 
@@ -344,8 +344,8 @@ static gs_status interval_verify(edge_scan *s)
 static gs_status manifest_fail(const edge_scan *s, const char *key, uint64_t said, uint64_t counted)
 {
     return gs_fail(GS_EFORMAT,
-                   "%s/" GS_MANIFEST_NAME ": \"%s\" is %llu, but the edges give %llu" GS_STORE_DAMAGED,
-                   gs_store_dir(s->store), key, (unsigned long long)said, (unsigned long long)counted);
+                   "%s/" GS_MANIFEST_NAME ": \"%s\" is %lu, but the edges give %lu" GS_STORE_DAMAGED,
+                   gs_store_dir(s->store), key, said, counted);
 }
 
 static bool is_shard(const edge_scan *s) { return gs_store_get_shard(s->store) != NULL; }
@@ -639,18 +639,15 @@ static gs_status block_check(array_scan *scan, const gs_window *w, const void *d
     const uint64_t size = gs_dtype_bytes(a->dtype), first = block * (GS_SUM_BYTES / size);
 
     if (gs_hash64(data, bytes) != a->sums[block])
-        return gs_fail(GS_EFORMAT,
-                       "%s: checksum mismatch in rows %llu to %llu (bytes %llu to %llu)" GS_STORE_DAMAGED,
-                       w->path, (unsigned long long)(first / a->width),
-                       (unsigned long long)((first + bytes / size - 1) / a->width),
-                       (unsigned long long)(block * GS_SUM_BYTES),
-                       (unsigned long long)(block * GS_SUM_BYTES + bytes - 1));
+        return gs_fail(GS_EFORMAT, "%s: checksum mismatch in rows %lu to %lu (bytes %lu to %lu)" GS_STORE_DAMAGED,
+                       w->path, first / a->width, (first + bytes / size - 1) / a->width,
+                       (uint64_t)(block * GS_SUM_BYTES), (uint64_t)(block * GS_SUM_BYTES + bytes - 1));
     if (element[scan->id].check == NULL)
         return GS_OK;
     const uint64_t good = element[scan->id].check(scan, data, bytes / size);
     if (good != bytes / size)
-        return gs_fail(GS_EFORMAT, "%s: row %llu: %s" GS_STORE_DAMAGED, w->path,
-                       (unsigned long long)((first + good) / a->width), element[scan->id].fault);
+        return gs_fail(GS_EFORMAT, "%s: row %lu: %s" GS_STORE_DAMAGED, w->path,
+                       ((first + good) / a->width), element[scan->id].fault);
     return GS_OK;
 }
 
@@ -664,8 +661,8 @@ static gs_status padding_check(gs_window *w, uint64_t bytes)
         return st;
     for (uint64_t k = bytes - block; k < end - block; k++)
         if (((const unsigned char *)data)[k] != 0)
-            return gs_fail(GS_EFORMAT, "%s: byte %llu of the padding is not zero" GS_STORE_DAMAGED, w->path,
-                           (unsigned long long)(block + k));
+            return gs_fail(GS_EFORMAT, "%s: byte %lu of the padding is not zero" GS_STORE_DAMAGED, w->path,
+                           (block + k));
     return GS_OK;
 }
 
@@ -676,8 +673,8 @@ static gs_status splits_check(const array_scan *scan, const gs_window *w)
     for (unsigned k = GS_SPLIT_TRAIN; k <= GS_SPLIT_TEST; k++)
         if (scan->splits[k] != said[k])
             return gs_fail(GS_EFORMAT,
-                           "%s: %llu rows of split %u, but the manifest says %llu" GS_STORE_DAMAGED, w->path,
-                           (unsigned long long)scan->splits[k], k, (unsigned long long)said[k]);
+                           "%s: %lu rows of split %u, but the manifest says %lu" GS_STORE_DAMAGED, w->path,
+                           scan->splits[k], k, said[k]);
     return GS_OK;
 }
 
@@ -689,8 +686,8 @@ static gs_status names_end(const array_scan *scan, const gs_window *w)
 
     if (scan->names->names == named && scan->names->length == 0)
         return GS_OK;
-    return gs_fail(GS_EFORMAT, "%s: holds %llu names for %llu %s" GS_STORE_DAMAGED, w->path,
-                   (unsigned long long)scan->names->names, (unsigned long long)named,
+    return gs_fail(GS_EFORMAT, "%s: holds %lu names for %lu %s" GS_STORE_DAMAGED, w->path,
+                   scan->names->names, named,
                    of_types ? "types of edges" : "vertices");
 }
 

@@ -98,7 +98,7 @@ static gs_status make_folder(char **out, const char *path)
 
     if (getrandom(&word, sizeof(word), 0) != sizeof(word))
         return gs_fail_errno(errno, "%s: no random name", path);
-    snprintf(name, sizeof(name), MAKING "%016llx", (unsigned long long)word);
+    snprintf(name, sizeof(name), MAKING "%016lx", word);
     char *const dir = gs_path_join(path, name);
     if (dir == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", path);
@@ -320,8 +320,7 @@ gs_status gs_section_check(const gs_checkpoint_section *section, const char *dir
         return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
     if ((st = gs_file_open_read(&fd, &bytes, path)) == GS_OK) {
         if (bytes != section->bytes)
-            st = gs_fail(GS_EFORMAT, "%s: has %llu bytes in place of %llu", path, (unsigned long long)bytes,
-                         (unsigned long long)section->bytes);
+            st = gs_fail(GS_EFORMAT, "%s: has %lu bytes in place of %lu", path, bytes, section->bytes);
         else if ((st = sum_file(&checksum, fd, bytes, path)) == GS_OK && checksum != section->checksum)
             st = gs_fail(GS_EFORMAT, "%s: checksum mismatch", path);
         close(fd);

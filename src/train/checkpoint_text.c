@@ -33,7 +33,7 @@ static void take_option_text(char text[GS_CHECKPOINT_WORDS], const gs_option *x,
     if (given == NULL)
         snprintf(text, GS_CHECKPOINT_WORDS, "%s", x->counts_as != NULL ? x->counts_as : "");
     else if (x->kind == GS_OPTION_PATH || strlen(given) >= GS_CHECKPOINT_WORDS) /* a checksum stands for it */
-        snprintf(text, GS_CHECKPOINT_WORDS, "%016llx", (unsigned long long)gs_hash64(given, strlen(given)));
+        snprintf(text, GS_CHECKPOINT_WORDS, "%016lx", gs_hash64(given, strlen(given)));
     else
         snprintf(text, GS_CHECKPOINT_WORDS, "%s", given);
 }
@@ -43,8 +43,7 @@ static void take_option(gs_checkpoint_option *to, const gs_option *x, const gs_t
     if (gs_option_is_text(x))
         take_option_text(to->text, x, o);
     else if (x->kind == GS_OPTION_LONG)
-        snprintf(to->text, sizeof(to->text), "%llu",
-                 (unsigned long long)*(const uint64_t *)(const void *)((const char *)o + x->field));
+        snprintf(to->text, sizeof(to->text), "%lu", *(const uint64_t *)(const void *)((const char *)o + x->field));
     else if (IS(x, batches_per_step))
         to->number = gs_batches_per_step_of(o);
     else if (IS(x, epochs) && gs_choice(o, schedule) != GS_RATES_COSINE)
@@ -399,8 +398,8 @@ static void read_all(gs_record *r, gs_checkpoint *c)
         r->st = gs_fail(GS_EFORMAT, "%s: is no text of a checkpoint", r->path);
     const uint64_t version = gs_record_number(r, "version", 0, MOST_EXACT);
     if (r->st == GS_OK && version != VERSION && version != VERSION_PART)
-        r->st = gs_fail(GS_EFORMAT, "%s: checkpoint version %llu, but this program reads versions %d and %d", r->path,
-                        (unsigned long long)version, VERSION, VERSION_PART);
+        r->st = gs_fail(GS_EFORMAT, "%s: checkpoint version %lu, but this program reads versions %d and %d", r->path,
+                        version, VERSION, VERSION_PART);
     gs_record_read(r, GS_FIELDS(first_fields), c);
     read_object(r, "so_far", GS_FIELDS(so_far_fields), c);
     read_options(r, c);

@@ -607,8 +607,8 @@ gs_status gs_draws_widen(gs_draws *d)
 
     gs_draws_wait(d);
     if (d->group == 1)
-        return gs_fail(GS_EBUDGET, "a batch has more than %u vertices or %llu edges, and there is no room for more; "
-                       "use more memory or a smaller .batch_size", had.vertices, (unsigned long long)had.edges);
+        return gs_fail(GS_EBUDGET, "a batch has more than %u vertices or %lu edges, and there is no room for more; use "
+                       "more memory or a smaller .batch_size", had.vertices, had.edges);
     free_arenas(d);
     d->drawn[0].held = d->drawn[1].held = 0;
     gs_sampler_close(d->sampler);

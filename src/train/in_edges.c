@@ -100,7 +100,7 @@ gs_status gs_read_in_edges(int64_t *start, int64_t *source, const char *store, u
     columns c = {.relation = relation, .start = start, .source = source,
                  .interval_rows = gs_store_get_info(s)->interval_rows};
     if ((st = find_relation(&c, s)) == GS_OK && (c.id = gs_malloc_array(vertices, sizeof(*c.id))) == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory for the ids of %llu vertices", (unsigned long long)vertices);
+        st = gs_fail(GS_ENOMEM, "out of memory for the ids of %lu vertices", vertices);
     if (st == GS_OK && source == NULL)
         memset(start, 0, (c.destinations + 1) * sizeof(*start));
     if (st == GS_OK && (st = read_ids(c.id, s)) == GS_OK)

@@ -42,21 +42,20 @@ typedef struct layer_edges {
 static gs_status check(const gs_layer_graph *g)
 {
     if (g->vertices == 0 || g->vertices > MOST || g->edges > MOST)
-        return gs_fail(GS_EINVAL, "graph: %llu vertices and %llu edges; a layer takes 1 to %u vertices and at most as "
-                       "many edges", (unsigned long long)g->vertices, (unsigned long long)g->edges, MOST);
+        return gs_fail(GS_EINVAL, "graph: %lu vertices and %lu edges; a layer takes 1 to %u vertices and at most as "
+                       "many edges", g->vertices, g->edges, MOST);
     if ((g->type != NULL) != (g->edge_types > 0) || g->edge_types > MOST_TYPES)
         return gs_fail(GS_EINVAL, "graph.edge_types %u: must be 1 to 65536 with .type, and 0 without", g->edge_types);
     for (uint64_t e = 0; e < g->edges; e++) {
         const uint64_t u = (uint64_t)g->source[e], v = (uint64_t)g->destination[e];
         if (u >= g->vertices || v >= g->vertices)
-            return gs_fail(GS_EINVAL, "edge %llu: vertex %lld is not one of the %llu vertices", (unsigned long long)e,
-                           (long long)(u >= g->vertices ? g->source[e] : g->destination[e]),
-                           (unsigned long long)g->vertices);
+            return gs_fail(GS_EINVAL, "edge %lu: vertex %lld is not one of the %lu vertices", e,
+                           (long long)(u >= g->vertices ? g->source[e] : g->destination[e]), g->vertices);
         if (g->type != NULL && (uint64_t)g->type[e] >= g->edge_types)
-            return gs_fail(GS_EINVAL, "edge %llu: type %lld is none of the %u types", (unsigned long long)e,
-                           (long long)g->type[e], g->edge_types);
+            return gs_fail(GS_EINVAL, "edge %lu: type %lld is none of the %u types", e, (long long)g->type[e],
+                           g->edge_types);
         if (g->weight != NULL && !isfinite(g->weight[e]))
-            return gs_fail(GS_EINVAL, "edge %llu: the weight is not finite", (unsigned long long)e);
+            return gs_fail(GS_EINVAL, "edge %lu: the weight is not finite", e);
     }
     return GS_OK;
 }
@@ -595,8 +594,8 @@ gs_status gs_layer_start(const gs_layer *l, uint32_t index, float *out, uint64_t
         return st;
     const uint32_t i = l->tensor[index];
     if (count != gs_param_elements(&l->program->param[i]))
-        return gs_fail(GS_EINVAL, "count %llu: tensor %s has %llu numbers", (unsigned long long)count,
-                       l->program->param[i].name, (unsigned long long)gs_param_elements(&l->program->param[i]));
+        return gs_fail(GS_EINVAL, "count %lu: tensor %s has %lu numbers", count, l->program->param[i].name,
+                       gs_param_elements(&l->program->param[i]));
     memcpy(out, l->params.value[i], count * sizeof(*out));
     return GS_OK;
 }

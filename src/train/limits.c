@@ -260,8 +260,7 @@ static gs_status check_size(const char *dir, uint64_t bytes)
 {
     if (bytes >= GS_MIB)
         return GS_OK;
-    return gs_fail(GS_EINVAL, "%s: a file of %llu bytes cannot measure a disk; give at least 1M", dir,
-                   (unsigned long long)bytes);
+    return gs_fail(GS_EINVAL, "%s: a file of %lu bytes cannot measure a disk; give at least 1M", dir, bytes);
 }
 
 gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, uint64_t bytes, uint64_t memory)

@@ -200,8 +200,8 @@ static gs_status check_range(const int64_t *id, uint64_t count, uint64_t vertice
 {
     for (uint64_t k = 0; k < count; k++)
         if (id[k] < 0 || (uint64_t)id[k] >= vertices)
-            return gs_fail(GS_EINVAL, "ids[%llu] is %lld: the store has vertices 0 to %llu", (unsigned long long)k,
-                           (long long)id[k], (unsigned long long)vertices - 1);
+            return gs_fail(GS_EINVAL, "ids[%lu] is %lld: the store has vertices 0 to %lu", k, (long long)id[k],
+                           vertices - 1);
     return GS_OK;
 }
 
@@ -321,9 +321,8 @@ static gs_status check_ends(uint32_t *id, const gs_loader_pairs *given, uint64_t
     for (uint64_t k = 0; k < 2 * given->pairs; k++) {
         const int64_t end = k < given->pairs ? given->source[k] : given->destination[k - given->pairs];
         if (end < 0 || (uint64_t)end >= vertices)
-            return gs_fail(GS_EINVAL, "%s[%llu] is %lld: the store has vertices 0 to %llu",
-                           k < given->pairs ? "source" : "destination", (unsigned long long)(k % given->pairs),
-                           (long long)end, (unsigned long long)vertices - 1);
+            return gs_fail(GS_EINVAL, "%s[%lu] is %lld: the store has vertices 0 to %lu",
+                           k < given->pairs ? "source" : "destination", k % given->pairs, (long long)end, vertices - 1);
         id[k] = (uint32_t)end;
     }
     return GS_OK;
@@ -341,9 +340,9 @@ static gs_status type_of_ends(const gs_vertex_type **out, const gs_type_table *t
     for (uint64_t k = 0; k < pairs; k++)
         if ((uint64_t)end[k] < types->type[t].first ||
             (uint64_t)end[k] >= types->type[t].first + types->type[t].vertices)
-            return gs_fail(GS_EINVAL, "%s[%llu] is %lld, which is of another type than %s[0], %s: random vertices are "
-                           "of the type of those that are given; give pairs of one type", what, (unsigned long long)k,
-                           (long long)end[k], what, types->type[t].name);
+            return gs_fail(GS_EINVAL, "%s[%lu] is %lld, which is of another type than %s[0], %s: random vertices are "
+                           "of the type of those that are given; give pairs of one type", what, k, (long long)end[k],
+                           what, types->type[t].name);
     return GS_OK;
 }
 
@@ -380,8 +379,7 @@ static gs_status take_types(pair_list *p, const gs_store *store, const gs_loader
 static gs_status check_given(const gs_loader_pairs *given)
 {
     if (given->pairs == 0 || given->source == NULL || given->destination == NULL || given->pairs > INT32_MAX)
-        return gs_fail(GS_EINVAL, "pairs: %llu given; batches are of 1 to 2147483647 of them",
-                       (unsigned long long)given->pairs);
+        return gs_fail(GS_EINVAL, "pairs: %lu given; batches are of 1 to 2147483647 of them", given->pairs);
     if ((uint32_t)given->wrong > GS_WRONG_DESTINATIONS)
         return gs_fail(GS_EINVAL, "wrong %d: must be one of gs_loader_wrong", (int)given->wrong);
     if (given->wrong != GS_WRONG_NONE &&
@@ -521,7 +519,7 @@ gs_status gs_loader_open_rows(gs_loader **out, const char *store, const gs_train
     if ((st = gs_store_open(&l->draws.store, store)) == GS_OK) {
         const uint64_t vertices = gs_store_get_info(l->draws.store)->vertices;
         if ((l->row_of = gs_calloc(vertices, sizeof(*l->row_of))) == NULL)
-            st = gs_fail(GS_ENOMEM, "out of memory for the rows of %llu vertices", (unsigned long long)vertices);
+            st = gs_fail(GS_ENOMEM, "out of memory for the rows of %lu vertices", vertices);
     }
     if (st == GS_OK &&
         (st = open_named_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory())) == GS_OK)

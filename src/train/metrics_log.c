@@ -100,24 +100,23 @@ size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
     char loss[32], acc[3][32], lr[32], seconds[32], compute[32], stall[32], copied[96] = "", forwarded[48] = "",
          loaded[48] = "", sent[48] = "";
     if (e->copied_in_bytes + e->copied_out_bytes > 0)
-        snprintf(copied, sizeof(copied), ", \"copied_in_bytes\": %llu, \"copied_out_bytes\": %llu",
-                 (unsigned long long)e->copied_in_bytes, (unsigned long long)e->copied_out_bytes);
+        snprintf(copied, sizeof(copied), ", \"copied_in_bytes\": %lu, \"copied_out_bytes\": %lu", e->copied_in_bytes,
+                 e->copied_out_bytes);
     if (e->forwarded_bytes > 0)
-        snprintf(forwarded, sizeof(forwarded), ", \"forwarded_bytes\": %llu", (unsigned long long)e->forwarded_bytes);
+        snprintf(forwarded, sizeof(forwarded), ", \"forwarded_bytes\": %lu", e->forwarded_bytes);
     if (e->loaded_bytes > 0)
-        snprintf(loaded, sizeof(loaded), ", \"loaded_bytes\": %llu", (unsigned long long)e->loaded_bytes);
+        snprintf(loaded, sizeof(loaded), ", \"loaded_bytes\": %lu", e->loaded_bytes);
     if (e->sent_bytes > 0)
-        snprintf(sent, sizeof(sent), ", \"sent_bytes\": %llu", (unsigned long long)e->sent_bytes);
-    const int n = snprintf(
-        buf, GS_METRICS_LINE,
-        "{\"epoch\": %u, \"loss\": %s, \"train_acc\": %s, \"valid_acc\": %s, \"test_acc\": %s, \"lr\": %s, "
-        "\"seconds\": %s, \"read_bytes\": %llu, \"written_bytes\": %llu, \"compute_seconds\": %s, "
-        "\"stall_seconds\": %s, \"peak_host_bytes\": %llu, \"peak_device_bytes\": %llu%s%s%s%s",
-        e->epoch, number(loss, e->loss), number(acc[0], e->accuracy[0]), number(acc[1], e->accuracy[1]),
-        number(acc[2], e->accuracy[2]), number(lr, e->lr), number(seconds, e->seconds),
-        (unsigned long long)e->read_bytes, (unsigned long long)e->written_bytes,
-        number(compute, e->compute_seconds), number(stall, e->stall_seconds), (unsigned long long)e->peak_host_bytes,
-        (unsigned long long)e->peak_device_bytes, copied, forwarded, loaded, sent);
+        snprintf(sent, sizeof(sent), ", \"sent_bytes\": %lu", e->sent_bytes);
+    const int n = snprintf(buf, GS_METRICS_LINE, "{\"epoch\": %u, \"loss\": %s, \"train_acc\": %s, \"valid_acc\": %s, "
+                           "\"test_acc\": %s, \"lr\": %s, \"seconds\": %s, \"read_bytes\": %lu, "
+                           "\"written_bytes\": %lu, \"compute_seconds\": %s, \"stall_seconds\": %s, "
+                           "\"peak_host_bytes\": %lu, \"peak_device_bytes\": %lu%s%s%s%s", e->epoch,
+                           number(loss, e->loss), number(acc[0], e->accuracy[0]), number(acc[1], e->accuracy[1]),
+                           number(acc[2], e->accuracy[2]), number(lr, e->lr), number(seconds, e->seconds),
+                           e->read_bytes, e->written_bytes, number(compute, e->compute_seconds),
+                           number(stall, e->stall_seconds), e->peak_host_bytes, e->peak_device_bytes, copied, forwarded,
+                           loaded, sent);
     const size_t at = put_figures(buf, put_batches(buf, (size_t)n, e), &e->figures);
     buf[at] = '}';
     buf[at + 1] = '\n';
@@ -219,7 +218,7 @@ static gs_status cut(const gs_kept_lines *k, uint64_t bytes)
 {
     while (ftruncate(k->fd, (off_t)bytes) != 0)
         if (errno != EINTR)
-            return gs_fail_errno(errno, "%s: cannot be cut to %llu bytes", k->path, (unsigned long long)bytes);
+            return gs_fail_errno(errno, "%s: cannot be cut to %lu bytes", k->path, bytes);
     return GS_OK;
 }
 

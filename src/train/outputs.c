@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -592,7 +591,7 @@ static gs_status write_numbers(const gs_store *s, gs_outfile *o, char *piece)
     gs_logits_range(&first, &n, s);
 
     for (uint64_t v = 0; v < n && st == GS_OK; v++) {
-        fill += (uint64_t)snprintf(piece + fill, PIECE - fill, "%" PRIu64 "\n", v);
+        fill += (uint64_t)snprintf(piece + fill, PIECE - fill, "%lu\n", v);
         if (fill + 32 < PIECE && v + 1 < n)
             continue;
         st = gs_outfile_write(o, piece, fill, offset);

@@ -1,6 +1,5 @@
 #include "train/provenance.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +85,7 @@ static void add_store(noted *n, const gs_store *store)
     }
     snprintf(text, sizeof(text), "%.*s", (int)GS_MIN(end - begin, sizeof(text) - 1), dir + begin);
     add(n, "store", text);
-    snprintf(text, sizeof(text), "%016" PRIx64, gs_store_get_info(store)->id);
+    snprintf(text, sizeof(text), "%016lx", gs_store_get_info(store)->id);
     add(n, "store_id", text);
 }
 
@@ -264,8 +263,7 @@ static gs_status complete_count(uint32_t *field, uint32_t has, const char *name,
     if (*field == 0)
         *field = has != 0 ? has : usual;
     else if (has != 0 && *field != has)
-        return gs_fail(GS_EINVAL, ".%s %" PRIu32 ": the weights %s have %" PRIu32 "; leave it out", name, *field, path,
-                       has);
+        return gs_fail(GS_EINVAL, ".%s %u: the weights %s have %u; leave it out", name, *field, path, has);
     return GS_OK;
 }
 

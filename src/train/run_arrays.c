@@ -109,8 +109,7 @@ static gs_status check_count(const gs_param *p, uint64_t count)
 {
     if (count == gs_param_elements(p))
         return GS_OK;
-    return gs_fail(GS_EINVAL, "count %llu: tensor %s has %llu numbers", (unsigned long long)count, p->name,
-                   (unsigned long long)gs_param_elements(p));
+    return gs_fail(GS_EINVAL, "count %lu: tensor %s has %lu numbers", count, p->name, gs_param_elements(p));
 }
 
 gs_status gs_run_get_tensor(gs_run *run, uint32_t index, float *out, uint64_t count)
@@ -136,8 +135,8 @@ gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, ui
         return st;
     for (uint64_t k = 0; k < count; k++)
         if (!isfinite(values[k]))
-            return gs_fail(GS_EINVAL, "values[%llu]: is not finite; tensor %s takes finite numbers alone",
-                           (unsigned long long)k, run->session->program->param[i].name);
+            return gs_fail(GS_EINVAL, "values[%lu]: is not finite; tensor %s takes finite numbers alone", k,
+                           run->session->program->param[i].name);
     /* the others are still those of the devices */
     if (run->placed && (st = gs_session_fetch_params(run->session)) != GS_OK)
         return st;
@@ -199,8 +198,7 @@ gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
     const uint32_t classes = run->session->classes;
     const uint64_t want = rows * classes;
     if (count != want)
-        return gs_fail(GS_EINVAL, "count %llu: logits are %llu x %u = %llu numbers", (unsigned long long)count,
-                       (unsigned long long)rows, classes, (unsigned long long)want);
+        return gs_fail(GS_EINVAL, "count %lu: logits are %lu x %u = %lu numbers", count, rows, classes, want);
     if ((st = gs_run__want_logits(run)) != GS_OK)
         return st;
     const gs_logits_job job = gs_run__logits_job(run);

@@ -164,10 +164,8 @@ static gs_status match_store(gs_run *r, const char *store)
     gs_status st = gs_session_open_store(&s, store);
 
     if (st == GS_OK && gs_store_get_info(s)->id != r->saver.from->store_id)
-        st = gs_fail(GS_EINVAL,
-                     "%s: the checkpoint %s is of another store (%016llx; this is %016llx); give that, or train anew",
-                     store, r->saver.from_dir, (unsigned long long)r->saver.from->store_id,
-                     (unsigned long long)gs_store_get_info(s)->id);
+        st = gs_fail(GS_EINVAL, "%s: the checkpoint %s is of another store (%016lx; this is %016lx); give that, or "
+                     "train anew", store, r->saver.from_dir, r->saver.from->store_id, gs_store_get_info(s)->id);
     if (st == GS_OK)
         judge_as_before(r, gs_store_get_info(s)->labels);
     return st;

@@ -311,7 +311,7 @@ static const char *shape_text(char out[SHAPE_TEXT], uint32_t dims, const uint64_
 
     out[at++] = '[';
     for (uint32_t d = 0; d < dims && at < SHAPE_TEXT - 24; d++)
-        at += (size_t)snprintf(out + at, SHAPE_TEXT - at, "%s%llu", d ? ", " : "", (unsigned long long)shape[d]);
+        at += (size_t)snprintf(out + at, SHAPE_TEXT - at, "%s%lu", d ? ", " : "", shape[d]);
     snprintf(out + at, SHAPE_TEXT - at, "]");
     return out;
 }
@@ -453,14 +453,12 @@ static gs_status check_places(const entry *found, uint32_t count, uint64_t data_
     qsort(sorted, n, sizeof(*sorted), by_place);
     for (uint32_t i = 0; i < n && st == GS_OK; end = sorted[i++].end)
         if (sorted[i].begin != end)
-            st = gs_fail(GS_EFORMAT,
-                         "%s: tensor \"%s\" begins at byte %llu of the data, %s byte %llu; the file is damaged", path,
-                         sorted[i].name, (unsigned long long)sorted[i].begin,
-                         sorted[i].begin < end ? "but the one before it ends at" : "and nothing uses those from",
-                         (unsigned long long)end);
+            st = gs_fail(GS_EFORMAT, "%s: tensor \"%s\" begins at byte %lu of the data, %s byte %lu; the file is "
+                         "damaged", path, sorted[i].name, sorted[i].begin,
+                         sorted[i].begin < end ? "but the one before it ends at" : "and nothing uses those from", end);
     if (st == GS_OK && end != data_bytes)
-        st = gs_fail(GS_EFORMAT, "%s: %llu bytes follow the last tensor; the file is damaged, or two in one", path,
-                     (unsigned long long)(data_bytes - end));
+        st = gs_fail(GS_EFORMAT, "%s: %lu bytes follow the last tensor; the file is damaged, or two in one", path,
+                     data_bytes - end);
     return st;
 }
 
@@ -482,9 +480,8 @@ static gs_status check_finite(const float *value, uint64_t n, uint64_t first, co
 {
     for (uint64_t i = 0; i < n; i++)
         if (!isfinite(value[i]))
-            return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is %s in float32 at number %llu; the weights are of no use",
-                           path, name, isnan(value[i]) ? "not a number" : "infinite",
-                           (unsigned long long)(first + i));
+            return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is %s in float32 at number %lu; the weights are of no use",
+                           path, name, isnan(value[i]) ? "not a number" : "infinite", first + i);
     return GS_OK;
 }
 
@@ -534,7 +531,7 @@ static gs_status read_header(cJSON **out, int fd, uint64_t length, const char *p
     gs_status st;
 
     if (text == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a header of %llu bytes", path, (unsigned long long)length);
+        return gs_fail(GS_ENOMEM, "%s: no memory for a header of %lu bytes", path, length);
     text[length] = '\0';
     if ((st = gs_pread_exact(fd, text, length, 8, path)) != GS_OK)
         return st;
@@ -559,16 +556,13 @@ static gs_status open_file(int *fd, cJSON **header, uint64_t *data_at, uint64_t 
     if ((st = gs_file_open_read(fd, bytes, path)) != GS_OK)
         return st;
     if (*bytes < 8)
-        return gs_fail(GS_EFORMAT, "%s: %llu bytes are too few for a safetensors file", path,
-                       (unsigned long long)*bytes);
+        return gs_fail(GS_EFORMAT, "%s: %lu bytes are too few for a safetensors file", path, *bytes);
     if ((st = gs_pread_exact(*fd, prefix, 8, 0, path)) != GS_OK)
         return st;
     length = load_u64(prefix);
     if (length > *bytes - 8 || length > GS_SAFETENSORS_HEADER_LIMIT)
-        return gs_fail(GS_EFORMAT,
-                       "%s: a header of %llu bytes does not fit the file (%llu bytes) or the limit (%u); not a "
-                       "safetensors file, or damaged",
-                       path, (unsigned long long)length, (unsigned long long)*bytes, GS_SAFETENSORS_HEADER_LIMIT);
+        return gs_fail(GS_EFORMAT, "%s: a header of %lu bytes does not fit the file (%lu bytes) or the limit (%u); not "
+                       "a safetensors file, or damaged", path, length, *bytes, GS_SAFETENSORS_HEADER_LIMIT);
     *data_at = 8 + length;
     return read_header(header, *fd, length, path);
 }

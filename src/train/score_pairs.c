@@ -93,8 +93,8 @@ static gs_status check_columns(const scoring *x)
     if ((npy->dtype == GS_I64 || npy->dtype == GS_I32) && npy->shape[1] == x->columns &&
         (npy->dims == 2 || x->columns == 1))
         return GS_OK;
-    return gs_fail(GS_EFORMAT, "%s: is %s [%llu, %llu]; %s are int64 or int32 %s%s", x->path, gs_dtype_name(npy->dtype),
-                   (unsigned long long)npy->shape[0], (unsigned long long)npy->shape[1],
+    return gs_fail(GS_EFORMAT, "%s: is %s [%lu, %lu]; %s are int64 or int32 %s%s", x->path, gs_dtype_name(npy->dtype),
+                   npy->shape[0], npy->shape[1],
                    x->ends == 1 ? "sources whose best targets are wanted" : "pairs to score", shape, what);
 }
 
@@ -152,9 +152,8 @@ static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
             v[c] = x->npy.dtype == GS_I64 ? ((const int64_t *)x->raw)[k] : ((const int32_t *)x->raw)[k];
             const bool vertex = c < x->ends;
             if (v[c] < 0 || (uint64_t)v[c] >= (vertex ? vertices : x->types))
-                return gs_fail(GS_EFORMAT, "%s: row %llu: %s %lld is none of the store's %llu", x->path,
-                               (unsigned long long)(first + p), vertex ? "vertex" : "type", (long long)v[c],
-                               (unsigned long long)(vertex ? vertices : x->types));
+                return gs_fail(GS_EFORMAT, "%s: row %lu: %s %lld is none of the store's %lu", x->path, first + p,
+                               vertex ? "vertex" : "type", (long long)v[c], (vertex ? vertices : x->types));
         }
         x->pair[p] = (gs_pair){x->row_of[v[0]], x->row_of[v[x->ends - 1]], (uint32_t)v[x->ends]};
     }
