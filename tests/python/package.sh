@@ -6,6 +6,7 @@
 set -euo pipefail
 skip() { echo "skipped: $*"; exit 77; }
 source=$1 library=$2
+unset PYTHONDONTWRITEBYTECODE # modules that come without their code (--no-compile) are compiled once, not at each start
 program=$(dirname "$(readlink -f "$library")")/../tools/gnnstream
 command -v g++ >/dev/null || skip "no g++"
 python3 -c 'import ensurepip, venv' 2>/dev/null || skip "python3 has no venv"
