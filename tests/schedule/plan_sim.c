@@ -70,16 +70,21 @@ static void added_up_bytes(const struct sim *s, uint32_t file, uint64_t at, uint
     }
 }
 
-/* Eight bytes of a file from byte 8 * `word` on. */
-static uint64_t file_word(uint64_t key, uint64_t word)
+/* Words of eight bytes come in lines of eight words, each of which has one random number. */
+#define LINE_WORDS 8u
+
+static uint64_t line_of(uint64_t key, uint64_t line)
 {
-    uint64_t v = key ^ word;
+    uint64_t v = key ^ line;
     v ^= v >> 31;
     v *= 0x9E3779B97F4A7C15ull;
     v ^= v >> 29;
     v *= 0xBF58476D1CE4E5B9ull;
     return v ^ v >> 32;
 }
+
+/* What distinguishes the words of a line. */
+static uint64_t word_of(uint64_t line, uint64_t word) { return line + (word % LINE_WORDS) * 0xD1B54A32D192ED03ull; }
 
 void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_t n, uint8_t *to)
 {
@@ -91,12 +96,14 @@ void plan_sim__bytes_of(const struct sim *s, uint32_t file, uint64_t at, uint64_
         file < s->p->arrays && s->p->array[file].store_id < 0 && !(file < 63 && (s->lasting >> file & 1) != 0);
     const uint64_t key = ((uint64_t)file << 48) ^ ((uint64_t)(made ? s->run + 1 : 0) << 40);
     while (n > 0) {
-        const uint64_t word = file_word(key, at / 8), bytes = GS_MIN(n, 8 - at % 8);
-        if (bytes == 8) { /* nearly always: a copy that needs no call */
-            memcpy(to, &word, 8);
-            to += 8, at += 8, n -= 8;
+        const uint64_t line = line_of(key, at / (8 * LINE_WORDS));
+        if (at % (8 * LINE_WORDS) == 0 && n >= 8 * LINE_WORDS) { /* nearly always: copies that need no call */
+            for (uint64_t k = 0; k < LINE_WORDS; k++)
+                memcpy(to + 8 * k, &(uint64_t){word_of(line, k)}, 8);
+            to += 8 * LINE_WORDS, at += 8 * LINE_WORDS, n -= 8 * LINE_WORDS;
             continue;
         }
+        const uint64_t word = word_of(line, at / 8), bytes = GS_MIN(n, 8 - at % 8);
         memcpy(to, (const uint8_t *)&word + at % 8, bytes);
         to += bytes, at += bytes, n -= bytes;
     }
