@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/record.h"
 #include "base/size.h"
 
@@ -26,22 +27,74 @@ void gs_topology_of_groups(gs_topology *out, const uint32_t *group, uint32_t dev
 
 #ifdef GS_HAVE_HWLOC
 #include <hwloc.h>
+#include <pthread.h>
+#include <stdlib.h>
 
+/* Reading a machine is hundreds of reads of small files, and what a GPU needs at least is found by opening it a hundred
+ * times: trees stay for as long as the process. One for each machine that hwloc was told to take for this one. */
 struct gs_tree {
     hwloc_topology_t of;
+    uint64_t source; /* of_source() when it was read */
+    bool read;
+    uint32_t users; /* between gs_tree_open() and gs_tree_close() */
 };
+
+static gs_tree trees[4];
+static pthread_mutex_t trees_lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these, but of `of` while there are users */
+
+/* What hwloc is told by the environment, as one number. */
+static uint64_t of_source(void)
+{
+    static const char *const variable[] = {"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_COMPONENTS",
+                                           "HWLOC_THISSYSTEM"};
+    uint64_t hash = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(variable); i++) {
+        const char *const value = getenv(variable[i]);
+        hash = hash * 31 + (value == NULL ? i : gs_hash64(value, strlen(value)));
+    }
+    return hash;
+}
+
+/* The tree of this source, else one that nobody uses; NULL: there is none. */
+static gs_tree *place_of(uint64_t source)
+{
+    gs_tree *unused = NULL;
+    for (size_t i = 0; i < GS_ARRAY_LEN(trees); i++) {
+        gs_tree *const t = &trees[i];
+        if (t->read && t->source == source)
+            return t;
+        if (t->users == 0 && (unused == NULL || unused->read))
+            unused = t;
+    }
+    return unused;
+}
+
+static bool read_tree(gs_tree *t, uint64_t source)
+{
+    if (t->read)
+        hwloc_topology_destroy(t->of);
+    t->read = false;
+    if (hwloc_topology_init(&t->of) != 0)
+        return false;
+    if (hwloc_topology_set_io_types_filter(t->of, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 || hwloc_topology_load(t->of) != 0) {
+        hwloc_topology_destroy(t->of);
+        return false;
+    }
+    t->read = true;
+    t->source = source;
+    return true;
+}
 
 gs_tree *gs_tree_open(void)
 {
-    gs_tree *const t = gs_calloc(1, sizeof(*t));
-    if (t == NULL || hwloc_topology_init(&t->of) != 0) {
-        gs_free(t);
-        return NULL;
-    }
-    if (hwloc_topology_set_io_types_filter(t->of, HWLOC_TYPE_FILTER_KEEP_ALL) != 0 || hwloc_topology_load(t->of) != 0) {
-        gs_tree_close(t);
-        return NULL;
-    }
+    const uint64_t source = of_source();
+    pthread_mutex_lock(&trees_lock);
+    gs_tree *t = place_of(source);
+    if (t != NULL && !(t->read && t->source == source) && !read_tree(t, source))
+        t = NULL;
+    if (t != NULL)
+        t->users++;
+    pthread_mutex_unlock(&trees_lock);
     return t;
 }
 
@@ -49,8 +102,9 @@ void gs_tree_close(gs_tree *t)
 {
     if (t == NULL)
         return;
-    hwloc_topology_destroy(t->of);
-    gs_free(t);
+    pthread_mutex_lock(&trees_lock);
+    t->users--;
+    pthread_mutex_unlock(&trees_lock);
 }
 
 static hwloc_obj_t find(const gs_tree *t, const char *place)

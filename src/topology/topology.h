@@ -108,7 +108,8 @@ double gs_topology_speed(const gs_topology *t, uint32_t device);
  * to which.
  *
  * A build without hwloc, and a machine that hwloc knows nothing of, have no tree (NULL), which every function takes:
- * then nothing is known and nothing is bound. hwloc reads $HWLOC_XMLFILE in place of the machine.
+ * then nothing is known and nothing is bound. hwloc reads $HWLOC_XMLFILE in place of the machine. What was read
+ * stays for as long as the process. Any thread.
  */
 
 typedef struct gs_tree gs_tree;

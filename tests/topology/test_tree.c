@@ -1,5 +1,6 @@
 /* What a machine's tree, made by hand (two_sockets.xml), says of the GPUs in it; and threads are where it says. */
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -105,6 +106,31 @@ static void test_tree__memory_may_come_from_any_node(void **state)
     gs_tree_close(t);
 }
 
+/* Devices are opened again and again, and the machine is read once; another file is another machine. */
+static void test_tree__a_machine_is_read_once(void **state)
+{
+    (void)state;
+    gs_tree *const first = open_tree(), *const beside = open_tree();
+    gs_tree_close(first);
+    gs_tree_close(beside);
+    gs_tree *const again = open_tree();
+    assert_ptr_equal(first, beside);
+    assert_ptr_equal(first, again);
+    unsetenv("HWLOC_XMLFILE");
+    for (int i = 0; i < 5; i++) { /* `again` stays what it is, however many others come */
+        char text[32];
+        snprintf(text, sizeof(text), "numa:%d pu:1", 2 + i);
+        setenv("HWLOC_SYNTHETIC", text, 1);
+        gs_tree *const other = open_tree();
+        assert_true(other == NULL || other != again);
+        gs_tree_close(other);
+    }
+    unsetenv("HWLOC_SYNTHETIC");
+    setenv("HWLOC_XMLFILE", GS_TEST_XML, 1);
+    assert_int_equal(gs_tree_node(again, GPU_A), again == NULL ? GS_TREE_NO_NODE : 0);
+    gs_tree_close(again);
+}
+
 static void test_tree__groups_become_switches(void **state)
 {
     gs_topology t;
@@ -126,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_tree__each_is_near_to_its_socket),
         cmocka_unit_test(test_tree__a_thread_goes_to_its_node),
         cmocka_unit_test(test_tree__memory_may_come_from_any_node),
+        cmocka_unit_test(test_tree__a_machine_is_read_once),
         cmocka_unit_test(test_tree__groups_become_switches),
     };
     setenv("HWLOC_XMLFILE", GS_TEST_XML, 1);
