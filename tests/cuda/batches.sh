@@ -4,7 +4,7 @@
 # what cannot be is refused.
 # (That GPU and CPU compute the same is in tests/matrix/gpu.c.)
 . "$(dirname "$0")/../e2e/lib.sh"
-export XDG_CACHE_HOME=$work
+export XDG_CACHE_HOME=$work GS_HOST_GPU_MEMORY=268435456 # of more, each run clears a larger workspace
 
 input_of rough
 run "partition" "$GNNSTREAM" partition "$input" "$work/store" --method fennel --parts 4 || finish

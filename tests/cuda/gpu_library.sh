@@ -8,6 +8,8 @@ input_of rough
 run "partition" "$GNNSTREAM" partition "$input" "$work/store" --method natural --parts 3 || finish
 mkdir "$work/lib" "$work/kernels"
 export LD_LIBRARY_PATH=$work/lib GS_HOST_GPU=$work/kernels GS_HOST_GPU_LOG=$work/log
+memory=268435456 # of a GPU with more, each run clears a larger workspace
+export GS_HOST_GPU_MEMORY=$memory
 
 # A few of the places where a GPU goes away, while it opens, plans and trains, and all with GS_TEST_ALL.
 few= lost='1 300' second_lost=400 every=300 kernels=30 kernels_of_two=20 pins= budgets=0
@@ -119,6 +121,7 @@ done
 # one. In 2 GiB cuBLAS has 32 MiB in place of 4, and the sums of hubs 16 in place of 1.
 least_of() { GS_HOST_GPU_MEMORY=$1 GS_HOST_GPU_PROCESSORS=$2 "$GNNSTREAM" "${options[@]}" --device cuda \
     --device-memory 1M 2>&1 | sed -n 's/.*needs at least \([0-9]*\)M.*/\1/p'; }
+unset GS_HOST_GPU_MEMORY
 small=$(least_of 4294967296 1) large=$(least_of 85899345920 132)
 run "least device memory, $small and $large MiB" test "$small" -eq "$large" -a "$large" -le 8
 planned() { "$GNNSTREAM" plan "$work/store" --model gcn --hidden 16 --device cuda --json "$@"; }
@@ -148,6 +151,7 @@ most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 assert most <= int(sys.argv[1]), most
 END
 unset GS_HOST_GPU_RESIDENT
+export GS_HOST_GPU_MEMORY=$memory
 
 fails "none" 'there is no GPU that the driver can use; use --device cpu'
 for n in 1 2; do

@@ -248,7 +248,7 @@ static void expect_batch(gs_device *d, const gs_draw_launch *l, const gs_draw_co
 static uint64_t check_fanouts(const graph *g, const gs_sampler_options *o, uint32_t batches, uint32_t *overflowed)
 {
     gs_device *const d = open_gpu();
-    gs_device_memory m = {.arena_bytes = 64 * GS_MIB};
+    gs_device_memory m = {.arena_bytes = 16 * GS_MIB};
     gs_batch_arena *arena = NULL;
     gs_sampler *s = NULL;
     void *memory = NULL;
