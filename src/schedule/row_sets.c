@@ -620,17 +620,29 @@ void gs_row_sets_drop(gs_row_sets *s)
     *s = (gs_row_sets){0};
 }
 
+/* The first granule from `g` on that is in the set (flip 0) or is not (flip ~0), or `end`. */
+static uint32_t next_granule(const uint64_t *bits, uint32_t g, uint32_t end, uint64_t flip)
+{
+    while (g < end) {
+        const uint64_t left = (bits[g / 64] ^ flip) >> (g % 64);
+        if (left != 0)
+            return GS_MIN(g + (uint32_t)__builtin_ctzll(left), end);
+        g = (g / 64 + 1) * 64;
+    }
+    return end;
+}
+
 /* Runs of one interval into run[], or only their number. */
 static uint32_t runs_of(gs_row_run *run, const gs_row_sets *s, const uint64_t *bits, uint32_t interval)
 {
     const uint32_t rows = gs_interval_rows(s->chunks, interval), size = s->granules.rows;
-    const uint32_t short_end = gs_short_end(rows);
+    const uint32_t short_end = gs_short_end(rows), granules = (uint32_t)gs_div_up(rows, size);
     uint32_t n = 0, first = 0, end = 0; /* of the run at hand, in rows; none where end is 0 */
 
-    for (uint32_t at = 0; at < rows; at += size) {
-        const uint32_t g = at / size;
-        if (!(bits[g / 64] >> (g % 64) & 1))
-            continue;
+    for (uint32_t past, g = next_granule(bits, 0, granules, 0); g < granules;
+         g = next_granule(bits, past, granules, 0)) {
+        const uint32_t at = g * size;
+        past = next_granule(bits, g, granules, ~UINT64_C(0));
         if (end > 0 && at - end >= GS_ROW_GAP) {
             if (run != NULL)
                 run[n] = (gs_row_run){first, end - first};
@@ -639,7 +651,7 @@ static uint32_t runs_of(gs_row_run *run, const gs_row_sets *s, const uint64_t *b
         }
         if (end == 0)
             first = n == 0 && at < short_end ? 0 : at;
-        end = GS_MIN(at + size, rows);
+        end = (uint32_t)GS_MIN((uint64_t)past * size, (uint64_t)rows);
     }
     if (end > 0) {
         end = rows - end < short_end ? rows : end;
