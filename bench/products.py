@@ -8,7 +8,7 @@ measured in turns, so what else the machine does meets each; the fastest counts.
 its share of the best, at most 1.05 for what was chosen, and products of edges; then the processor seconds that
 choosing takes, at most 0.02 of 100 epochs: what a plan takes more than one with sums alone, and a run that measures
 more than one that finds what was measured. Ends with 1 where either is missed. With --processor an epoch is what
-five more of them take of the processor: for a machine that does other things, too.
+twenty more of them take of the processor, the least of each length: for a machine that does other things, too.
   GS_BENCH_DIR  folder for graphs and stores, default build/bench; GS_ROUNDS  of measurement, default 5
 """
 import argparse
@@ -83,17 +83,21 @@ def processor_seconds(*command):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def processor_epoch(program, store, how):
-    times = [processor_seconds(program, "train", store, *SHAPE, *how, "--epochs", n) for n in ("1", "6")]
-    return (times[1] - times[0]) / 5
+def processor_epoch(program, store, ways, rounds):
+    """Of each way, measured in turns: the least of long runs without the least of short ones."""
+    of = {way: ([], []) for way in ways}
+    for _ in range(rounds):
+        for way, how in ways.items():
+            for seconds, epochs in zip(of[way], ("1", "21")):
+                seconds.append(processor_seconds(program, "train", store, *SHAPE, *how, "--epochs", epochs))
+    return {way: (min(long) - min(short)) / 20 for way, (short, long) in of.items()}
 
 
-def measure(program, work, store, ways, processor, rounds):
+def measure(program, work, store, ways, rounds):
     of = {way: [] for way in ways}
     for _ in range(rounds):
-        for way in ways:
-            of[way].append(processor_epoch(program, store, WAYS[way]) if processor else
-                           seconds_of_an_epoch(program, work, store, WAYS[way]))
+        for way, how in ways.items():
+            of[way].append(seconds_of_an_epoch(program, work, store, how))
     return {way: min(seconds) for way, seconds in of.items()}
 
 
@@ -139,7 +143,8 @@ def main():
         store = make_store(program, work, name)
         measuring = tune(program, store)
         plans = {way: plan_of(program, store, how) for way, how in WAYS.items()}
-        took = measure(program, work, store, WAYS, options.processor, rounds)
+        processor = processor_epoch(program, store, WAYS if options.processor else {"chosen": []}, rounds)
+        took = processor if options.processor else measure(program, work, store, WAYS, rounds)
         best = min(took.values())
         for way, seconds in took.items():
             print(f"{name:14} {way:13} {seconds * 1e3:9.2f} ms {seconds / best:6.3f}  products: {products(plans[way])}",
@@ -148,7 +153,7 @@ def main():
         more = min(processor_seconds(*plan) for _ in range(rounds)) - min(
             processor_seconds(*plan, "--no-batch") for _ in range(rounds))
         more += measuring
-        epoch = min(processor_epoch(program, store, []) for _ in range(rounds))
+        epoch = processor["chosen"]
         print(f"{name:14} choosing takes {more:.3f} s of processor, {more / (100 * epoch):.4f} of 100 epochs",
               flush=True)
         missed = missed or took["chosen"] > 1.05 * best or more > 2 * epoch
