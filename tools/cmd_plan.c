@@ -287,6 +287,12 @@ static const struct {
 };
 enum { PRODUCT_WAYS = sizeof(product_ways) / sizeof(product_ways[0]) };
 
+/* Of a way that is not taken. Products of edges are, where others are hardly shorter. */
+static const char *beside(double seconds, double taken)
+{
+    return taken <= seconds ? "longer" : taken <= 1.05 * seconds ? "hardly shorter" : "not asked for";
+}
+
 static void print_way(const gs_product_report *r, int way)
 {
     const double all[PRODUCT_WAYS] = {r->edge_seconds, r->run_seconds, r->pair_seconds};
@@ -302,7 +308,7 @@ static void print_way(const gs_product_report *r, int way)
                product_ways[way].way, cli_count(rows), "");
     else
         printf("%-44s %-6s %12s %10.4f  %s%s\n", way == 0 ? r->stage : "", product_ways[way].way, cli_count(rows),
-               all[way], way == taken ? "taken" : all[taken] <= all[way] ? "longer" : "not asked for",
+               all[way], way == taken ? "taken" : beside(all[way], all[taken]),
                r->measured ? ", as measured" : "");
 }
 

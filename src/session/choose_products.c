@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -149,10 +150,11 @@ static bool can_choose(const gs_session *s, int asked)
 
 /* Runs of so many epochs measure before the first one, which takes less than one; others have what such runs left. */
 #define LONG_EPOCHS 100u
-/* Ways that are predicted to take longer than so many times the shortest are not measured. */
+/* Runs and pairs that are predicted to take longer than so many times the shortest are not measured: they want scratch
+ * of their own. */
 #define UNLIKELY 3.0
-/* Of a stage's launches every so-and-so-many-th is measured. */
-#define EVERY 4u
+/* Of a stage's pieces every so-and-so-many-th is measured: so they are from all over the pass. */
+#define EVERY (GS_TRIAL_PIECES / GS_TRIAL_ROUNDS)
 
 static uint64_t stage_edges(const gs_session *s, uint32_t stage)
 {
@@ -219,7 +221,8 @@ static unsigned likely_ways(const gs_session *s, const gs_stage *stage)
         return 0; /* nor has a sequence an edge program whose seconds could be asked for */
     const double least = edge_seconds(s, stage, stage->products);
     for (uint32_t i = 0; i < WAYS; i++)
-        if (is_possible(stage, ways[i]) && edge_seconds(s, stage, ways[i]) <= UNLIKELY * least)
+        if (ways[i] == GS_PRODUCTS_OF_EDGES ||
+            (is_possible(stage, ways[i]) && edge_seconds(s, stage, ways[i]) <= UNLIKELY * least))
             likely |= 1u << ways[i];
     return (likely & (likely - 1)) == 0 ? 0 : likely;
 }
@@ -261,21 +264,38 @@ static void take_way(gs_session *s, uint32_t k, gs_products way)
     pass->products += products[1] - products[0];
 }
 
+/* Products of edges need no scratch that other stages push out of caches meanwhile, which launches on trial, one behind
+ * the other, do not show: they are taken if they are no longer than so many times the shortest. */
+#define AS_GOOD 1.03
+
+/* Of those that the stage is ready for; GS_NONE: nothing was measured of them. */
+static uint32_t shortest_way(const gs_stage *stage, const gs_cost_stage *of)
+{
+    const unsigned ready = ready_ways(stage);
+    uint32_t best = GS_NONE;
+    double least = INFINITY;
+
+    for (uint32_t i = 0; i < WAYS; i++) {
+        const double seconds = ways[i] == GS_PRODUCTS_OF_EDGES ? of->seconds[i] / AS_GOOD : of->seconds[i];
+        if ((ready >> ways[i] & 1) == 0 || seconds <= 0 || seconds >= least)
+            continue;
+        best = i;
+        least = seconds;
+    }
+    return best;
+}
+
 /* Takes what was measured to be shortest. True: that is known of every stage. */
 static bool take_measured(gs_session *s, const gs_cost_record *record)
 {
     bool all = true;
 
     for (uint32_t k = 0; k < s->program->stages; k++) {
-        const unsigned ready = ready_ways(&s->program->stage[k]);
-        const gs_cost_stage *const of =
-            s->program->stage[k].tried != 0 ? gs_cost_record_stage(record, key_of(s, k)) : NULL;
-        uint32_t best = GS_NONE;
-        for (uint32_t i = 0; of != NULL && i < WAYS; i++)
-            if ((ready >> ways[i] & 1) != 0 && of->seconds[i] > 0 &&
-                (best == GS_NONE || of->seconds[i] < of->seconds[best]))
-                best = i;
-        all = all && (s->program->stage[k].tried == 0 || of != NULL);
+        const gs_stage *const stage = &s->program->stage[k];
+        const gs_cost_stage *const of = stage->tried != 0 ? gs_cost_record_stage(record, key_of(s, k)) : NULL;
+        const uint32_t best = of != NULL ? shortest_way(stage, of) : GS_NONE;
+
+        all = all && (stage->tried == 0 || of != NULL);
         if (best != GS_NONE)
             take_way(s, k, ways[best]);
     }
@@ -300,53 +320,182 @@ void gs_session_recall_products(gs_session *s)
     (void)take_measured(s, &record);
 }
 
-/* Of each stage. */
-typedef struct measured {
-    uint64_t launches, edges; /* those that were seen; edges of those that were measured */
-    double seconds[WAYS];
-} measured;
+/* A way is behind by more than chance after so many rounds: logarithms of how many times as long it takes. */
+static const double surely_behind[GS_TRIAL_ROUNDS] = {0.50, 0.15, 0.06, 0.06};
+
+bool gs_way_trial_goes_on(const gs_way_trial *t)
+{
+    return (t->ways & (t->ways - 1)) != 0 && t->rounds < GS_TRIAL_ROUNDS;
+}
+
+/* How far a way is behind the shortest of each of its first rounds: the mean logarithm, of several without the
+ * largest, as what disturbs a measurement makes it longer. */
+static double way_behind(const gs_way_trial *t, uint32_t way, uint32_t rounds)
+{
+    double sum = 0, largest = 0;
+
+    for (uint32_t r = 0; r < rounds; r++) {
+        double least = t->seconds[way][r];
+        for (uint32_t i = 0; i < WAYS; i++)
+            if (t->of[i] > r)
+                least = fmin(least, t->seconds[i][r]);
+        const double behind = least > 0 ? log(t->seconds[way][r] / least) : 0;
+        sum += behind;
+        largest = fmax(largest, behind);
+    }
+    return rounds >= 2 ? (sum - largest) / (rounds - 1) : sum;
+}
+
+static bool is_on_trial(const gs_way_trial *t, uint32_t i) { return (t->ways >> ways[i] & 1) != 0; }
+
+/* Of those that are still on trial. */
+static uint32_t leading_way(const gs_way_trial *t)
+{
+    uint32_t best = GS_NONE;
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (is_on_trial(t, i) &&
+            (best == GS_NONE || way_behind(t, i, t->of[i]) < way_behind(t, best, t->of[best])))
+            best = i;
+    return best;
+}
+
+static void end_round(gs_way_trial *t)
+{
+    for (uint32_t i = 0; i < WAYS; i++)
+        t->of[i] += is_on_trial(t, i);
+    t->rounds++;
+    const uint32_t best = leading_way(t);
+    const double least = way_behind(t, best, t->rounds);
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (is_on_trial(t, i) && way_behind(t, i, t->rounds) > least + surely_behind[t->rounds - 1])
+            t->ways &= ~(1u << ways[i]);
+}
+
+void gs_way_trial_add(gs_way_trial *t, double edges, const double seconds[GS_COST_WAYS])
+{
+    if (edges <= 0 || !gs_way_trial_goes_on(t))
+        return;
+    t->edges[t->rounds] += edges;
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (is_on_trial(t, i))
+            t->seconds[i][t->rounds] += seconds[i];
+    if (2 * GS_TRIAL_PIECES * t->edges[t->rounds] >= t->stage_edges) /* half a piece at least */
+        end_round(t);
+}
+
+void gs_way_trial_end(const gs_way_trial *t, double seconds[GS_COST_WAYS])
+{
+    gs_way_trial so = *t;
+    double edges = 0, least = 0;
+
+    memset(seconds, 0, WAYS * sizeof(*seconds));
+    if (so.rounds == 0 && so.edges[0] > 0)
+        end_round(&so); /* all that there was */
+    const uint32_t best = leading_way(&so);
+    if (best == GS_NONE || so.rounds == 0)
+        return;
+    for (uint32_t r = 0; r < so.of[best]; r++) {
+        edges += so.edges[r];
+        least += so.seconds[best][r];
+    }
+    for (uint32_t i = 0; i < WAYS; i++) {
+        double behind = way_behind(&so, i, so.of[i]) - way_behind(&so, best, so.of[i]);
+        if (!is_on_trial(&so, i)) /* it left for one that is no shorter than the best */
+            behind = fmax(behind, surely_behind[GS_TRIAL_ROUNDS - 1]);
+        seconds[i] = so.of[i] > 0 ? least / edges * exp(behind) : 0;
+    }
+}
 
 typedef struct rehearsal {
     gs_session *session;
-    measured *stage;
+    gs_way_trial *trial; /* [stages] */
+    uint32_t *pieces;    /* [stages] that were seen */
+    unsigned warm;       /* ways that have run: their scratch is there */
 } rehearsal;
 
-/* Sums become what they may. Ways begin in turn, as the first finds less in caches. */
-static gs_status compare_ways(void *context, gs_device *device, const gs_edge_program_launch *l)
+static gs_status run_way(gs_device *device, gs_stage *stage, uint32_t i, const gs_edge_program_launch *l,
+                         double *seconds)
 {
-    const rehearsal *const r = context;
-    const uint32_t k = (uint32_t)(l->stage - r->session->program->stage);
-    gs_stage *const stage = &r->session->program->stage[k];
-    measured *const m = &r->stage[k];
     const gs_products before = stage->products;
-    const uint64_t launch = m->launches++;
+    const double begin = gs_processor_now();
+
+    stage->products = ways[i];
+    const gs_status st = gs_device_run_edge_program(device, l);
+    stage->products = before;
+    *seconds = gs_processor_now() - begin;
+    return st;
+}
+
+/* Sums become what they may. What runs first on some edges finds less in caches, and their sums may have no memory yet:
+ * so that is not counted, nor is the first time of a way. */
+static gs_status try_ways(rehearsal *r, gs_device *device, gs_stage *stage, gs_way_trial *t, uint32_t turn,
+                          const gs_edge_program_launch *l)
+{
+    double seconds[WAYS] = {0};
+    const unsigned cold = t->ways & ~r->warm, first = cold != 0 ? cold : t->ways & -t->ways;
     gs_status st = GS_OK;
 
-    if (launch % EVERY != 0)
-        return GS_OK;
-    m->edges += l->edges.start[l->edges.targets] - l->edges.start[0];
-    for (uint64_t i = 0; i < WAYS && st == GS_OK; i++) {
-        const uint32_t way = (uint32_t)((launch / EVERY + i) % WAYS);
-        if ((ready_ways(stage) >> ways[way] & 1) == 0)
-            continue;
-        stage->products = ways[way];
-        const double begin = gs_processor_now();
-        st = gs_device_run_edge_program(device, l);
-        m->seconds[way] += gs_processor_now() - begin;
-        stage->products = before;
+    for (uint32_t i = 0; i < WAYS && st == GS_OK; i++)
+        if ((first >> ways[i] & 1) != 0)
+            st = run_way(device, stage, i, l, &seconds[i]);
+    r->warm |= first;
+    for (uint32_t i = 0; i < WAYS && st == GS_OK; i++) {
+        const uint32_t way = (turn + i) % WAYS;
+        if (is_on_trial(t, way))
+            st = run_way(device, stage, way, l, &seconds[way]);
+    }
+    gs_way_trial_add(t, (double)(l->edges.start[l->edges.targets] - l->edges.start[0]), seconds);
+    return st;
+}
+
+/* The targets of about 1 / `pieces` of a launch's edges, from `*target` on. */
+static gs_edges next_piece(const gs_edges *e, uint32_t *target, uint32_t piece, uint32_t pieces)
+{
+    const uint64_t edges = e->start[e->targets] - e->start[0], end = edges * (piece + 1) / pieces;
+    gs_edges part = *e;
+
+    part.start = e->start + *target;
+    part.target = (const char *)e->target + (size_t)*target * e->index_bytes;
+    part.targets = 0;
+    while (*target < e->targets && e->start[*target + 1] - e->start[0] <= end) {
+        part.targets++;
+        ++*target;
+    }
+    part.end = e->end != 0 ? part.start[part.targets] - part.start[0] : 0;
+    return part;
+}
+
+static gs_status compare_ways(void *context, gs_device *device, const gs_edge_program_launch *l)
+{
+    rehearsal *const r = context;
+    const uint32_t k = (uint32_t)(l->stage - r->session->program->stage);
+    gs_way_trial *const t = &r->trial[k];
+    const double edges = l->edges.start[l->edges.targets] - l->edges.start[0];
+    const uint32_t pieces = (uint32_t)fmax(round(GS_TRIAL_PIECES * edges / t->stage_edges), 1);
+    gs_edge_program_launch part = *l;
+    gs_status st = GS_OK;
+
+    for (uint32_t i = 0, target = 0; i < pieces && gs_way_trial_goes_on(t) && st == GS_OK; i++) {
+        const uint32_t piece = r->pieces[k]++;
+        part.edges = next_piece(&l->edges, &target, i, pieces);
+        if (piece % EVERY == 0 && !gs_edges_none(&part.edges))
+            st = try_ways(r, device, &r->session->program->stage[k], t, piece / EVERY, &part);
     }
     return st;
 }
 
-static void add_measured(const gs_session *s, const measured *m, gs_cost_record *record)
+static void add_measured(const gs_session *s, const gs_way_trial *t, gs_cost_record *record)
 {
     for (uint32_t k = 0; k < s->program->stages; k++) {
         gs_cost_stage so = {.key = key_of(s, k)};
-        if (m[k].edges == 0 || so.key == 0)
+        if (s->program->stage[k].tried == 0 || so.key == 0)
             continue;
+        gs_way_trial_end(&t[k], so.seconds);
         for (uint32_t i = 0; i < WAYS; i++)
-            so.seconds[i] = m[k].seconds[i] / (double)m[k].edges;
-        gs_cost_record_add_stage(record, &so);
+            if (so.seconds[i] > 0) {
+                gs_cost_record_add_stage(record, &so);
+                break;
+            }
     }
 }
 
@@ -361,16 +510,26 @@ gs_status gs_session_measure_products(gs_session *s)
     load_record(s, &record);
     if (take_measured(s, &record))
         return GS_OK;
-    if ((r.stage = gs_calloc(s->program->stages, sizeof(*r.stage))) == NULL)
+    r.trial = gs_calloc(s->program->stages, sizeof(*r.trial));
+    r.pieces = gs_calloc(s->program->stages, sizeof(*r.pieces));
+    if (r.trial == NULL || r.pieces == NULL) {
+        gs_free(r.trial);
+        gs_free(r.pieces);
         return gs_fail(GS_ENOMEM, "out of memory to measure products of edges");
+    }
+    for (uint32_t k = 0; k < s->program->stages; k++)
+        if (s->program->stage[k].tried != 0)
+            r.trial[k] = (gs_way_trial){.ways = ready_ways(&s->program->stage[k]),
+                                        .stage_edges = (double)stage_edges(s, k)};
     if ((st = gs_session_rehearse(s, s->pass.train, compare_ways, &r)) == GS_OK) {
         load_record(s, &record); /* others may have written it meanwhile */
-        add_measured(s, r.stage, &record);
+        add_measured(s, r.trial, &record);
         /* Where it cannot be kept, the same run would have other bits the next time. */
         if (gs_cost_record_save(&record, gs_device_name(s->machine.device[s->machine.lead])) == GS_OK)
             (void)take_measured(s, &record);
     }
-    gs_free(r.stage);
+    gs_free(r.trial);
+    gs_free(r.pieces);
     return st;
 }
 

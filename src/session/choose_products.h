@@ -3,7 +3,10 @@
 #ifndef GS_SESSION_CHOOSE_PRODUCTS_H
 #define GS_SESSION_CHOOSE_PRODUCTS_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
+#include "cost/cost_file.h"    /* GS_COST_WAYS */
 #include "gnnstream_reports.h" /* gs_plan_report */
 
 typedef struct gs_session gs_session;
@@ -26,6 +29,25 @@ void gs_session_recall_products(gs_session *s);
  * measured on some of their chunks, in processor seconds, kept in the machine's record, and taken. So the same run has
  * the same bits the next time. Errors of gs_session_run(), GS_ENOMEM. */
 gs_status gs_session_measure_products(gs_session *s);
+
+/* The ways of a stage on trial: in each round all that may be the shortest yet run on the same edges, and those that
+ * are behind by more than the rounds so far can be mistaken about leave. For choose_products.c and its test. */
+#define GS_TRIAL_ROUNDS 4u  /* at most */
+#define GS_TRIAL_PIECES 16u /* of a stage's edges: a round has about one */
+typedef struct gs_way_trial {
+    unsigned ways;      /* bits of those that may be the shortest yet; set by the caller at first */
+    double stage_edges; /* set by the caller */
+    uint32_t rounds;    /* that have ended */
+    uint32_t of[GS_COST_WAYS]; /* rounds that a way was in */
+    double edges[GS_TRIAL_ROUNDS], seconds[GS_COST_WAYS][GS_TRIAL_ROUNDS];
+} gs_way_trial;
+
+/* False: more measurements would change nothing. */
+bool gs_way_trial_goes_on(const gs_way_trial *t);
+/* Some edges, on which each of the ways in t->ways took so long. */
+void gs_way_trial_add(gs_way_trial *t, double edges, const double seconds[GS_COST_WAYS]);
+/* Seconds an edge of each way, as ratios of the same rounds say; 0: never on trial, or nothing was measured. */
+void gs_way_trial_end(const gs_way_trial *t, double seconds[GS_COST_WAYS]);
 
 /* What each stage with such products takes in either way, into out->product_stage. */
 void gs_session_describe_products(const gs_session *s, gs_plan_report *out);
