@@ -109,9 +109,8 @@ static bool is_missing(const char *folder, const char *name)
     for (size_t i = 0; i < (name[stem] != '\0' ? GS_ARRAY_LEN(ends) : 1) && missing; i++) {
         char one[LONGEST * 2];
         snprintf(one, sizeof(one), "%.*s%s", (int)stem, name, ends[i]);
-        char *const path = gs_path_join(folder, one);
+        GS_FREED char *const path = gs_path_join(folder, one);
         missing = path != NULL && gs_path_is_absent(path);
-        gs_free(path);
     }
     return missing;
 }
@@ -188,11 +187,10 @@ static void warn_in(const char *folder, const char *dir, const gs_part_array *ta
 
 void gs_part__arrays_warn(const char *path, const char *dir, const gs_part_array *table, const gs_part_job *job)
 {
-    char *const folder = *dir != '\0' ? gs_path_join(path, dir) : gs_strdup(path);
+    GS_FREED char *const folder = *dir != '\0' ? gs_path_join(path, dir) : gs_strdup(path);
 
     if (folder != NULL)
         warn_in(folder, dir, table, job);
-    gs_free(folder);
 }
 
 /* ---- tables of arrays --------------------------------------------------------- */

@@ -110,7 +110,7 @@ static void tree_close(yaml_tree *y)
 static gs_status tree_open(yaml_tree **out, const char *path)
 {
     yaml_tree *y = gs_calloc(1, sizeof(*y));
-    char *text = NULL;
+    GS_FREED char *text = NULL;
     uint64_t bytes = 0;
     gs_status st;
 
@@ -119,7 +119,6 @@ static gs_status tree_open(yaml_tree **out, const char *path)
     y->path = path;
     if ((st = gs_file_read_all(&text, &bytes, path, GS_MIB)) == GS_OK)
         st = load(y, text, bytes);
-    gs_free(text);
     if (st == GS_OK)
         *out = y;
     else

@@ -196,7 +196,7 @@ static gs_status make_splits(gs_part_input *in, const gs_part_job *job, bool few
 
 static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *dir)
 {
-    char *const papers = gs_path_join(dir, "paper");
+    GS_FREED char *const papers = gs_path_join(dir, "paper");
     const bool few = gs_path_has(dir, "paper/node_label_19.npy"), many = gs_path_has(dir, "paper/node_label_2K.npy");
     bool plain_labels = false, plain_features = false;
     gs_status st;
@@ -210,7 +210,6 @@ static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *di
                          &plain_labels)) == GS_OK &&
         (st = open_array(&in->feature, papers, "node_feat.npy", &plain_features)) == GS_OK)
         st = shape_plain(in, plain_labels, plain_features);
-    gs_free(papers);
     if (st != GS_OK || in->label.npy.fd < 0 || job->opt->split != NULL)
         return st;
     return make_splits(in, job, few || !many);

@@ -482,12 +482,12 @@ static int by_name(const void *a, const void *b) { return strcmp(*(char *const *
 /* Folders in `path`, in order of their names. */
 static gs_status list_folders(names *out, const char *path)
 {
-    DIR *const d = opendir(path);
+    GS_ENDS(gs_closedir_at) DIR *const d = opendir(path);
     gs_status st = GS_OK;
 
     out->count = 0;
     for (const struct dirent *e; d != NULL && st == GS_OK && (e = readdir(d)) != NULL;) {
-        char *const folder = e->d_name[0] != '.' ? gs_path_join(path, e->d_name) : NULL;
+        GS_FREED char *const folder = e->d_name[0] != '.' ? gs_path_join(path, e->d_name) : NULL;
         if (folder != NULL && gs_path_is_dir(folder)) {
             if (out->count == MOST_FOLDERS)
                 st = gs_fail(GS_EUNSUPPORTED, "%s: more than %u folders", path, MOST_FOLDERS);
@@ -496,10 +496,7 @@ static gs_status list_folders(names *out, const char *path)
             else
                 out->count++;
         }
-        gs_free(folder);
     }
-    if (d != NULL)
-        closedir(d);
     qsort(out->name, out->count, sizeof(out->name[0]), by_name);
     return st;
 }
@@ -591,9 +588,8 @@ static gs_status open_each(gs_part_types *t, gs_part_job *job, const char *path,
     if (st == GS_OK && in.count == 0)
         st = gs_fail(GS_EFORMAT, "%s: holds no folder, one for each type", folder);
     for (uint32_t k = 0; k < in.count && st == GS_OK; k++) {
-        char *const one = gs_path_join(folder, in.name[k]);
+        GS_FREED char *const one = gs_path_join(folder, in.name[k]);
         st = one != NULL ? open(t, job, one, in.name[k]) : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
-        gs_free(one);
     }
     names_free(&in);
     return st;

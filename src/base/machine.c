@@ -186,13 +186,13 @@ static void visit_upwards(const mount_line *m, const cgroup_place *place, bool v
 /* Visits this process's groups of `controller` in both versions of cgroups. */
 static void visit_cgroups(const char *proc, const char *controller, visit_fn visit, void *context)
 {
-    char *const cgroups = read_text(proc, "self/cgroup");
-    char *const mounts = read_text(proc, "self/mountinfo");
+    GS_FREED char *const cgroups = read_text(proc, "self/cgroup");
+    GS_FREED char *const mounts = read_text(proc, "self/mountinfo");
     char *save = NULL;
-    cgroup_place *const place = gs_calloc(2, sizeof(*place)); /* [v1, v2] */
+    GS_FREED cgroup_place *const place = gs_calloc(2, sizeof(*place)); /* [v1, v2] */
 
     if (cgroups == NULL || mounts == NULL || place == NULL)
-        goto done;
+        return;
     find_place(&place[0], cgroups, controller, false);
     find_place(&place[1], cgroups, controller, true);
     for (char *line = strtok_r(mounts, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save)) {
@@ -205,10 +205,6 @@ static void visit_cgroups(const char *proc, const char *controller, visit_fn vis
         if ((v1 || v2) && place[v2].found)
             visit_upwards(&m, &place[v2], v2, visit, context);
     }
-done:
-    gs_free(cgroups);
-    gs_free(mounts);
-    gs_free(place);
 }
 
 /* Memory that a cgroup leaves: its limit less what it uses, file cache apart,
@@ -217,7 +213,7 @@ static void visit_memory(const char *dir, bool v2, void *context)
 {
     uint64_t *const left = context;
     uint64_t limit, usage, inactive = 0, active = 0;
-    char *const stat = read_text(dir, "memory.stat");
+    GS_FREED char *const stat = read_text(dir, "memory.stat");
 
     if (v2) {
         limit = GS_MIN(file_number(dir, "memory.max", NO_LIMIT), file_number(dir, "memory.high", NO_LIMIT));
@@ -233,7 +229,6 @@ static void visit_memory(const char *dir, bool v2, void *context)
         find_number(&inactive, stat, v2 ? "inactive_file " : "total_inactive_file ");
         find_number(&active, stat, v2 ? "active_file " : "total_active_file ");
     }
-    gs_free(stat);
 
     if (limit > INT64_MAX - 65536) /* v1 writes "none" as 2^63 less a page */
         return;
@@ -244,12 +239,11 @@ static void visit_memory(const char *dir, bool v2, void *context)
 
 uint64_t gs_machine__free_memory(const char *proc)
 {
-    char *const meminfo = read_text(proc, "meminfo");
+    GS_FREED char *const meminfo = read_text(proc, "meminfo");
     uint64_t kib, left = NO_LIMIT;
 
     if (meminfo != NULL && (find_number(&kib, meminfo, "MemAvailable:") || find_number(&kib, meminfo, "MemFree:")))
         left = kib * GS_KIB;
-    gs_free(meminfo);
     visit_cgroups(proc, "memory", visit_memory, &left);
 
     if (left == NO_LIMIT) { /* no /proc: what the C library knows */
@@ -339,13 +333,12 @@ static void visit_cpu(const char *dir, bool v2, void *context)
     uint64_t quota = 0, period = 0;
 
     if (v2) { /* "QUOTA PERIOD" or "max PERIOD", microseconds */
-        char *const text = read_text(dir, "cpu.max");
+        GS_FREED char *const text = read_text(dir, "cpu.max");
         char *end = NULL;
         if (text != NULL && isdigit((unsigned char)text[0])) {
             quota = strtoull(text, &end, 10);
             period = strtoull(end, NULL, 10);
         }
-        gs_free(text);
     } else {
         quota = file_number(dir, "cpu.cfs_quota_us", 0);
         period = file_number(dir, "cpu.cfs_period_us", 0);
@@ -410,7 +403,7 @@ unsigned gs_machine_cpus(void)
 
 void gs_machine_load_now(gs_machine_load *out)
 {
-    char *const text = read_text("/proc", "stat");
+    GS_FREED char *const text = read_text("/proc", "stat");
     const double each = 1.0 / (double)sysconf(_SC_CLK_TCK);
     unsigned long long x[STAT_COLUMNS] = {0};
     struct timespec own = {0};
@@ -424,7 +417,6 @@ void gs_machine_load_now(gs_machine_load *out)
     }
     if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0)
         out->own = (double)own.tv_sec + 1e-9 * (double)own.tv_nsec;
-    gs_free(text);
 }
 
 double gs_machine_others(const gs_machine_load *from, const gs_machine_load *to)

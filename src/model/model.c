@@ -214,12 +214,11 @@ static size_t without_rules(char *out, const char *text, size_t bytes)
 
 gs_status gs_model_id_of(uint64_t *out, const char *text, size_t bytes)
 {
-    char *const plain = gs_malloc(bytes + 1);
+    GS_FREED char *const plain = gs_malloc(bytes + 1);
 
     if (plain == NULL)
         return gs_fail(GS_ENOMEM, "no memory for a model's text");
     *out = gs_hash64(plain, without_rules(plain, text, bytes));
-    gs_free(plain);
     return GS_OK;
 }
 
@@ -411,7 +410,7 @@ gs_status gs_model_open_changed(gs_model **out, const char *name, const gs_model
     const gs_zoo_text *const z = is_text ? NULL : find_zoo(name);
     const char *const called = is_text ? "(text)" : name;
     gs_text *given = NULL;
-    char *file = NULL;
+    GS_FREED char *file = NULL;
     uint64_t bytes = strlen(name);
     gs_status st;
 
@@ -428,7 +427,6 @@ gs_status gs_model_open_changed(gs_model **out, const char *name, const gs_model
     st = given != NULL ? change(out, called, given, changes)
                        : gs_fail(GS_ENOMEM, "%s: no memory for the model's text", called);
     gs_text_drop(given);
-    gs_free(file);
     return st;
 }
 

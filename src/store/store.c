@@ -505,11 +505,10 @@ static gs_status load_table(gs_store *s, const gs_manifest *m)
     if (st != GS_OK)
         return st;
     s->chunks = data;
-    char *path = gs_path_join(s->dir, name);
+    GS_FREED char *path = gs_path_join(s->dir, name);
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to open it", s->dir);
     st = unpack_table(s->chunks, m, path);
-    gs_free(path);
     if (st != GS_OK)
         return st;
     set_table(s, m);

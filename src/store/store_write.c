@@ -230,14 +230,13 @@ static gs_status sync_files(const gs_manifest *m, const char *dir)
         uint64_t bytes = 0;
         if (!gs_store__file_expected(m, k, &bytes))
             continue;
-        char *path = gs_path_join(dir, gs_store__file_name(buf, k));
+        GS_FREED char *path = gs_path_join(dir, gs_store__file_name(buf, k));
         if (path == NULL)
             return gs_fail(GS_ENOMEM, "%s: no memory to sync its files", dir);
         const int fd = open(path, O_RDONLY | O_CLOEXEC);
         const gs_status st = fd < 0 || fsync(fd) != 0 ? gs_fail_errno(errno, "%s: sync failed", path) : GS_OK;
         if (fd >= 0)
             close(fd);
-        gs_free(path);
         if (st != GS_OK)
             return st;
     }
@@ -437,17 +436,14 @@ static gs_status copy_table(sharding *x, unsigned k)
 {
     char buf[GS_FILE_NAME_BYTES];
     const char *const name = gs_store__file_name(buf, k);
-    char *const from = gs_path_join(gs_store_dir(x->store), name);
-    char *const to = gs_path_join(gs_staging_dir(x->staging[x->shard.rank]), name), *data = NULL;
+    GS_FREED char *const from = gs_path_join(gs_store_dir(x->store), name);
+    GS_FREED char *const to = gs_path_join(gs_staging_dir(x->staging[x->shard.rank]), name), *data = NULL;
     uint64_t bytes = 0;
     gs_status st = from == NULL || to == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", name)
                                               : gs_file_read_own(&data, &bytes, from, UINT64_MAX - 1);
 
     if (st == GS_OK)
         st = write_file(to, data, bytes);
-    gs_free(data);
-    gs_free(from);
-    gs_free(to);
     return st == GS_OK ? go_on(x, 0) : st; /* tables are little beside the rest, and not in the total */
 }
 

@@ -34,13 +34,16 @@ static double sources_per_vertex(const gs_chunk_table *t)
     return (double)sum / (double)t->vertices;
 }
 
-/* A store, a shard, or the first of a folder of shards. */
-static gs_status open_any(gs_store **out, const char *store)
+/* A store, a shard, or the first of a folder of shards, of which something is said to `out`. */
+static gs_status open_any(gs_store **s, const void *out, const char *store)
 {
     GS_FREED char *folder = NULL;
-    gs_status st = gs_run__folder(&folder, store);
+    gs_status st;
 
-    return st == GS_OK ? gs_store_open_part(out, folder) : st;
+    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
+        (st = gs_run__folder(&folder, store)) != GS_OK)
+        return st;
+    return gs_store_open_part(s, folder);
 }
 
 gs_status gs_inspect_types(gs_type_table *out, const char *store)
@@ -48,8 +51,7 @@ gs_status gs_inspect_types(gs_type_table *out, const char *store)
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
-        (st = open_any(&s, store)) != GS_OK)
+    if ((st = open_any(&s, out, store)) != GS_OK)
         return st;
     const gs_type_table *const types = gs_store_get_info(s)->types;
     *out = types != NULL ? *types : (gs_type_table){0};
@@ -61,8 +63,7 @@ gs_status gs_inspect_features(gs_feature_table *out, const char *store)
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
-        (st = open_any(&s, store)) != GS_OK)
+    if ((st = open_any(&s, out, store)) != GS_OK)
         return st;
     const gs_feature_table *const named = gs_store_get_info(s)->named;
     *out = named != NULL ? *named : (gs_feature_table){0};
@@ -76,8 +77,7 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
     const gs_store_shard *shard;
     gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
-        (st = open_any(&s, store)) != GS_OK)
+    if ((st = open_any(&s, out, store)) != GS_OK)
         return st;
     info = gs_store_get_info(s);
     shard = gs_store_get_shard(s);
@@ -129,11 +129,9 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
 gs_status gs_verify(const char *store, uint64_t memory)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st = gs_check_argument(store, "store");
+    const gs_status st = open_any(&s, &s, store);
 
-    if (st == GS_OK && (st = open_any(&s, store)) == GS_OK)
-        st = gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY);
-    return st;
+    return st == GS_OK ? gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY) : st;
 }
 
 void gs_shard_options_sized(gs_shard_options *options, size_t size)

@@ -114,7 +114,7 @@ static gs_status make_folder(char **out, const char *path)
 /* First out of sight: what is half removed must not look like a checkpoint. */
 static gs_status remove_checkpoint(const char *path, const char *dir)
 {
-    char *away = NULL;
+    GS_FREED char *away = NULL;
     gs_status st = make_folder(&away, path);
 
     if (st != GS_OK)
@@ -122,7 +122,6 @@ static gs_status remove_checkpoint(const char *path, const char *dir)
     if (rename(dir, away) != 0)
         st = gs_fail_errno(errno, "%s: cannot be removed", dir);
     const gs_status removed = gs_remove_tree(away);
-    gs_free(away);
     return st != GS_OK ? st : removed;
 }
 
@@ -216,7 +215,7 @@ static gs_status sync_dir(const char *dir)
 gs_status gs_checkpoint_finish(const gs_checkpoint_folder *f, const char *dir, uint32_t epoch, uint32_t previous)
 {
     struct keep keep = {f->path, {epoch, previous}};
-    char *const to = gs_checkpoint_dir(f->path, epoch);
+    GS_FREED char *const to = gs_checkpoint_dir(f->path, epoch);
     gs_status st = sync_dir(dir);
 
     if (to == NULL)
@@ -227,7 +226,6 @@ gs_status gs_checkpoint_finish(const gs_checkpoint_folder *f, const char *dir, u
         st = gs_fail_errno(errno, "%s: cannot rename to %s", dir, to);
     if (st == GS_OK)
         st = sync_folder(f->fd, f->path);
-    gs_free(to);
     if (st == GS_OK) /* what cannot be removed is tried again behind the next one */
         (void)each(f->path, remove_other, &keep);
     return st;
@@ -292,7 +290,7 @@ gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, 
                            float *const *value, const gs_safetensors_tables *tables, const gs_section_notes *n)
 {
     gs_checkpoint_section *const s = &c->section[c->sections];
-    char *const path = gs_section_path(dir, name);
+    GS_FREED char *const path = gs_section_path(dir, name);
     gs_outfile o = GS_OUTFILE_NONE;
     gs_status st;
 
@@ -301,7 +299,6 @@ gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, 
     if ((st = gs_outfile_begin(&o, path)) == GS_OK)
         st = write_file(s, &o, p, value, tables, n);
     gs_outfile_abandon(&o);
-    gs_free(path);
     if (st == GS_OK) {
         snprintf(s->name, sizeof(s->name), "%s", name);
         c->sections++;

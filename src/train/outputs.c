@@ -57,12 +57,11 @@ static bool is_linked_into(const gs_file_identity *p, const char *dir)
     if (d == NULL)
         return false;
     for (const struct dirent *e; !found && (e = readdir(d)) != NULL;) {
-        char *const path = gs_path_join(dir, e->d_name);
+        GS_FREED char *const path = gs_path_join(dir, e->d_name);
         if (path != NULL) {
             const gs_file_identity there = gs_file_identity_of(path);
             found = there.there && there.device == p->device && there.inode == p->inode;
         }
-        gs_free(path);
     }
     return found;
 }
@@ -143,10 +142,9 @@ static gs_status check_folder(const named *folder, const gs_train_options *o, gs
 
     gs_free(inner);
     if (st == GS_OK && !inside) { /* one that is still to be made */
-        char *const own = gs_path_without_slashes(folder->path);
+        GS_FREED char *const own = gs_path_without_slashes(folder->path);
         st = own != NULL ? gs_path_climb(&inside, own, is_store, NULL)
                          : gs_fail(GS_ENOMEM, "%s: out of memory", folder->path);
-        gs_free(own);
     }
     if (st == GS_OK && inside)
         return gs_fail(GS_EINVAL, "%s %s: is in the folder of a store; choose another folder", folder->option,

@@ -284,7 +284,7 @@ static bool same_file(const char *a, const char *b)
 static gs_status check_metrics(const gs_run *r)
 {
     const char *const metrics = r->options.metrics;
-    char *kept;
+    GS_FREED char *kept = NULL;
     bool same;
 
     if (metrics == NULL)
@@ -292,7 +292,6 @@ static gs_status check_metrics(const gs_run *r)
     if ((kept = gs_path_join(r->saver.folder.path, GS_KEPT_LINES_NAME)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", r->saver.folder.path);
     same = same_file(metrics, kept);
-    gs_free(kept);
     return same ? gs_fail(GS_EINVAL, ".metrics %s: is where the checkpoints keep theirs; name another file", metrics)
                 : GS_OK;
 }

@@ -162,11 +162,10 @@ static gs_status make_head(char **out, uint64_t *bytes, const gs_program *p, flo
 gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value,
                                         const gs_safetensors_tables *tables)
 {
-    char *head = NULL;
+    GS_FREED char *head = NULL;
     uint64_t bytes = 0;
     const gs_status st = make_head(&head, &bytes, p, value, tables, NULL, 0, o->path);
 
-    gs_free(head);
     for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++)
         bytes += value[i] == NULL ? 0 : file_bytes(&p->param[i]);
     for (uint32_t t = 0; tables != NULL && t < p->tables; t++)
@@ -178,7 +177,7 @@ gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const 
                                       const gs_safetensors_tables *tables, const gs_safetensors_note *note,
                                       uint32_t notes)
 {
-    char *head = NULL;
+    GS_FREED char *head = NULL;
     uint64_t at = 0;
     gs_status st = make_head(&head, &at, p, value, tables, note, notes, o->path);
 
@@ -197,7 +196,6 @@ gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const 
         st = tables->write(tables->context, tables->run, t, o, at);
         at += table_bytes(&p->table[t], tables->vertices);
     }
-    gs_free(head);
     return st == GS_OK ? gs_outfile_cut(o, at) : st;
 }
 
