@@ -9,8 +9,9 @@ fi
 # Open MPI, where it is that one
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 input_of rough
+parts=${GS_TEST_ALL:+8} parts=${parts:-5} # each rank plans, which takes longer than its epochs, by the square of these
 add_types "$input"
-run "partition" "$GNNSTREAM" partition "$input" "$work/store" --parts 8 --method fennel || finish
+run "partition" "$GNNSTREAM" partition "$input" "$work/store" --parts "$parts" --method fennel || finish
 store=$work/store
 
 # train NAME OPTIONS...: by the launcher in `ranks`; writes NAME.safetensors, .npy and .jsonl.
