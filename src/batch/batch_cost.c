@@ -11,11 +11,6 @@
 
 /* ---- time ----------------------------------------------------------------- */
 
-static bool goes_over_edges(const gs_task *t)
-{
-    return t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK;
-}
-
 /* Edges of a stage and the rows at their ends, as a chunk has them. */
 static gs_chunk chunk_of(const gs_edges *v, uint32_t operands)
 {
@@ -33,7 +28,7 @@ static bool task_work(gs_work *w, const gs_session *s, const gs_batch_edges *e, 
 
     if (!gs_task_bind(&t, &e->binding, s->program))
         return false;
-    if (goes_over_edges(&t)) {
+    if (gs_task_goes_over_edges(&t)) {
         chunk = chunk_of(&e->edges[t.stage], e->binding.vertices);
         if (chunk.edges == 0)
             return false;

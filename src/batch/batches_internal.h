@@ -164,7 +164,6 @@ typedef struct gs_batch_slots {
     float **part;            /* [params] where a run of floats has each; where there are two */
     pthread_t thread[2];     /* picks; sends */
     uint32_t threads;        /* of these, that were started; 0: batches are filled when they are taken */
-    bool rows_follow;        /* of the next group's batches, behind this one's */
     pthread_mutex_t lock;
     pthread_cond_t change;   /* of what it guards: */
     struct {

@@ -101,7 +101,7 @@ static void write_launch(const gs_exec *e, const gs_task *t, double begin, doubl
             ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.1f,\"dur\":%.1f,\"name\":\"%s\",\"args\":{\"stage\":\"%s\"",
             track_of(gs_task_lane(t)), begin * 1e6, seconds * 1e6, name_of(t),
             e->program->stage[t->stage].name);
-    if (t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK)
+    if (gs_task_goes_over_edges(t))
         fprintf(out, ",\"target\":%u,\"operand\":%u,\"set\":%u,\"edges\":%llu", t->target, t->operand,
                 t->file - e->program->arrays, (unsigned long long)chunk_of(e, t, t->operand)->edges);
     else if (t->kind == GS_TASK_VERTEX)

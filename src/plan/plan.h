@@ -246,6 +246,12 @@ static inline bool gs_tasks_go_together(const gs_task *a, const gs_task *b)
 /* An edge pass's task for one sum of rows; else it is for the stage's edge program. */
 static inline bool gs_task_sums_rows(const gs_task *t) { return t->kind == GS_TASK_EDGES && t->sum != GS_NONE; }
 
+/* A computation over the edges of a chunk. */
+static inline bool gs_task_goes_over_edges(const gs_task *t)
+{
+    return t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK;
+}
+
 /* One way between two memories. */
 typedef struct gs_plan_link {
     uint32_t from, to;

@@ -190,7 +190,7 @@ void gs_task_work_by(gs_work *w, const gs_program *p, const gs_stage_work *of, c
                     const gs_task *t)
 {
     const gs_stage *const s = &p->stage[t->stage];
-    const bool edges = t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK;
+    const bool edges = gs_task_goes_over_edges(t);
     const uint64_t at = (uint64_t)t->target * parts + t->operand;
     const gs_chunk *const c = edges ? &set[t->file - p->arrays].chunk[at] : NULL;
 

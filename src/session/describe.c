@@ -503,7 +503,7 @@ static worker worker_of(const gs_task *t)
     const uint32_t lane = gs_task_lane(t);
 
     if (t->kind != GS_TASK_MOVE)
-        return t->kind == GS_TASK_EDGES || t->kind == GS_TASK_UNROLL || t->kind == GS_TASK_BACK ? EDGES : VERTICES;
+        return gs_task_goes_over_edges(t) ? EDGES : VERTICES;
     return lane == GS_LANE_READ    ? READS
            : lane == GS_LANE_WRITE ? WRITES
                                    : of_device[(lane - GS_LANE_DEVICES) % GS_DEVICE_LANES];

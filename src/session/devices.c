@@ -137,10 +137,11 @@ static void name_kinds(gs_session *s)
     gs_session_machine *const m = &s->machine;
 
     m->on_host = GS_NONE;
-    while (gs_session_has_memories(s) && gs_device_unified(m->device[m->lead]))
-        m->lead++;
     for (uint32_t d = m->devices; d-- > 0 && gs_session_has_memories(s);)
-        m->on_host = gs_device_unified(m->device[d]) ? d : m->on_host;
+        if (gs_device_unified(m->device[d]))
+            m->on_host = d;
+        else
+            m->lead = d;
 }
 
 /* A device on host memory stands in no chain with others, and in no ring, and computes on what is there. */

@@ -88,21 +88,21 @@ static gs_status device_budget(gs_session *s)
     gs_session_memory *const m = &s->memory;
     const uint64_t earlier = s->config.earlier == NULL ? 0 : s->config.earlier->device_memory;
     const uint32_t parts = 2 * devices_of_host(s);
-    uint64_t free_bytes = UINT64_MAX;
+    uint64_t budget = earlier;
     gs_status st = GS_OK;
 
     m->device = m->host / parts;
     m->host_parts = parts;
     if (gs_session_has_memories(s)) {
-        if ((st = gs_session_free_device_memory(s, &free_bytes)) != GS_OK)
+        if ((st = gs_session_free_device_memory(s, &budget)) != GS_OK)
             return st;
-        free_bytes = default_budget(free_bytes, GPU_SHARE, earlier);
-        if (earlier == 0 && s->machine.on_host != GS_NONE && m->device <= free_bytes)
+        budget = default_budget(budget, GPU_SHARE, earlier);
+        if (earlier == 0 && s->machine.on_host != GS_NONE && m->device <= budget)
             return GS_OK;
     } else if (earlier == 0 || earlier > m->host) {
         return GS_OK;
     }
-    m->device = gs_session_has_memories(s) ? free_bytes : earlier;
+    m->device = budget;
     m->host_parts = 0;
     return GS_OK;
 }
