@@ -27,6 +27,13 @@
             (high) = middle;                                         \
     }
 
+/* For qsort() of numbers of 32 bits. */
+static inline int gs_by_number(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
 static inline uint64_t gs_div_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 /* `align` is a power of two. */
 static inline uint64_t gs_align_down(uint64_t v, uint64_t align) { return v & ~(align - 1); }

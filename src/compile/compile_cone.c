@@ -81,16 +81,10 @@ void gs_compile__unmark(gs_marks *m)
     m->count = 0;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 void gs_compile__sort_marks(gs_marks *m)
 {
     if (m->count > 1)
-        qsort(m->node, m->count, sizeof(*m->node), by_number);
+        qsort(m->node, m->count, sizeof(*m->node), gs_by_number);
 }
 
 /* Marks what an edge reads or computes for its value `v`. */

@@ -703,12 +703,6 @@ static gs_cut *cut_new(const gs_ir *ir)
     return NULL;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* What stages compute and load is listed in the order of the graph, without what they only looked at, and stored values
  * are known. */
 static void list_values(gs_cut *c)
@@ -728,7 +722,7 @@ static void list_values(gs_cut *c)
         c->out.start[t] = first;
         c->out.end[t] = c->out.count;
         if (c->out.count - first > 1)
-            qsort(c->out.value + first, c->out.count - first, sizeof(*all), by_value);
+            qsort(c->out.value + first, c->out.count - first, sizeof(*all), gs_by_number);
     }
     c->failed = c->out.value == NULL ? GS_ENOMEM : c->failed;
     gs_free(all);

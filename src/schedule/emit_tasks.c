@@ -88,12 +88,6 @@ static void enter_stage(struct emitter *e, uint32_t lane)
                                              (e->l->memory.in_place[d] ? GS_LANE_COMPUTE : GS_LANE_UPLOAD)]);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Puts them in order one by one, which is faster for few. */
 static void insert_waits(uint32_t *task, uint32_t count)
 {
@@ -118,7 +112,7 @@ static uint32_t sort_waits(uint32_t *task, uint32_t count)
     if (count <= FEW_WAITS)
         insert_waits(task, count);
     else
-        qsort(task, count, sizeof(*task), by_number);
+        qsort(task, count, sizeof(*task), gs_by_number);
     for (uint32_t i = 0; i < count; i++)
         if (i == 0 || task[i] != task[n - 1])
             task[n++] = task[i];
