@@ -554,12 +554,13 @@ static gs_status scatter_set(graphbolt *g, scatter *s, int split)
 static gs_status scatter_labels(graphbolt *g)
 {
     const uint64_t n = g->of->vertices;
-    scatter s = {.all = gs_malloc_array(n, 8), .raw = gs_malloc_array(PIECE, 8), .id = gs_malloc_array(PIECE, 8),
-                 .value = gs_malloc_array(PIECE, 8)};
-    gs_made m = {0};
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
+    scatter s = {.all = gs_arena_take(&memory, n, 8), .raw = gs_arena_take(&memory, PIECE, 8),
+                 .id = gs_arena_take(&memory, PIECE, 8), .value = gs_arena_take(&memory, PIECE, 8)};
+    GS_ENDS(gs_part__made_free) gs_made m = {0};
     gs_status st = GS_OK;
 
-    if (s.all == NULL || s.raw == NULL || s.id == NULL || s.value == NULL)
+    if (memory.is_short)
         st = gs_fail(GS_ENOMEM, "%s: no memory for the labels", g->in->path);
     else
         memset(s.all, 0xff, n * 8); /* NaN */
@@ -570,11 +571,6 @@ static gs_status scatter_labels(graphbolt *g)
                            GS_OK &&
         (st = gs_part__made_put(&m, s.all, n * 8)) == GS_OK)
         st = gs_part__made_end(&m, GS_F64, n, 1);
-    gs_part__made_free(&m);
-    gs_free(s.all);
-    gs_free(s.raw);
-    gs_free(s.id);
-    gs_free(s.value);
     return st;
 }
 

@@ -222,6 +222,7 @@ typedef struct joining {
     void *wide, *raw; /* labels as they are made, and as in a file */
     gs_dtype as;      /* of the labels that are being made */
     uint64_t columns;
+    gs_arena memory; /* of the arrays above */
 } joining;
 
 static gs_status wrong_end(const ends *e, uint64_t row, uint32_t id, const gs_vertex_type *v, const char *end)
@@ -402,9 +403,9 @@ static gs_status join_labels(joining *j)
         return GS_OK;
     j->columns = part->label.npy.shape[1];
     j->as = j->columns == 1 && gs_part__is_integer(part->label.npy.dtype) ? GS_I64 : GS_F64;
-    j->wide = gs_malloc_array(GS_MAX(PIECE, j->columns), 8);
-    j->raw = gs_malloc_array(GS_MAX(PIECE, j->columns), 8);
-    st = j->wide != NULL && j->raw != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", part->label.path);
+    j->wide = gs_arena_take(&j->memory, GS_MAX(PIECE, j->columns), 8);
+    j->raw = gs_arena_take(&j->memory, GS_MAX(PIECE, j->columns), 8);
+    st = j->memory.is_short ? gs_fail(GS_ENOMEM, "%s: no memory to read it", part->label.path) : GS_OK;
     if (st == GS_OK &&
         (st = gs_part__made_begin(&m, &j->in->label, j->job, gs_strdup(part->label.path))) == GS_OK &&
         (st = put_none(j, &m, v->first)) == GS_OK && (st = put_labels(j, &m, &part->label)) == GS_OK &&
@@ -421,11 +422,11 @@ gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types
     if ((st = number_vertices(in, t, job)) != GS_OK)
         return st;
     const uint64_t vertices = in->vertices;
-    j.pair = gs_malloc_array(2 * PIECE, sizeof(*j.pair));
-    j.number = gs_malloc_array(PIECE, sizeof(*j.number));
-    j.weights = gs_malloc_array(PIECE, sizeof(*j.weights));
+    j.pair = gs_arena_take(&j.memory, 2 * PIECE, sizeof(*j.pair));
+    j.number = gs_arena_take(&j.memory, PIECE, sizeof(*j.number));
+    j.weights = gs_arena_take(&j.memory, PIECE, sizeof(*j.weights));
     j.names = gs_calloc(1, sizeof(*j.names));
-    if (j.pair == NULL || j.number == NULL || j.weights == NULL || j.names == NULL)
+    if (j.memory.is_short || j.names == NULL)
         st = gs_fail(GS_ENOMEM, "%s: no memory to read it", in->path);
     if (st == GS_OK && (st = join_edges(&j)) == GS_OK && (st = join_features(&j)) == GS_OK)
         st = join_labels(&j);
@@ -433,11 +434,7 @@ gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types
     gs_part__made_free(&j.type);
     gs_part__made_free(&j.weight);
     gs_part__made_free(&j.feature);
-    gs_free(j.pair);
-    gs_free(j.number);
-    gs_free(j.weights);
-    gs_free(j.wide);
-    gs_free(j.raw);
+    gs_arena_free(&j.memory);
     if (st == GS_OK && j.names->vertices + j.names->edges > 0)
         in->names_of = j.names;
     else

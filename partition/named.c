@@ -201,15 +201,16 @@ gs_status gs_part__columns_put(const gs_part_columns *c, gs_made *m, gs_part_job
                                const gs_part_named *named, uint64_t count)
 {
     const uint64_t number = gs_dtype_bytes(c->as), step = GS_MAX(NUMBERS / c->columns, 1);
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
     rows r = {.c = c};
     gs_status st = GS_OK;
 
     if (x->npy.fd < 0 && (named == NULL || named->count == 0))
         return gs_part__made_fill(m, 0, count * c->columns * number);
-    r.line = gs_malloc_array(step * c->columns, number);
-    r.raw = gs_malloc_array(step * c->columns, sizeof(double));
-    r.wide = gs_malloc_array(step * c->columns, sizeof(float));
-    if (r.line == NULL || r.raw == NULL || r.wide == NULL)
+    r.line = gs_arena_take(&memory, step * c->columns, number);
+    r.raw = gs_arena_take(&memory, step * c->columns, sizeof(double));
+    r.wide = gs_arena_take(&memory, step * c->columns, sizeof(float));
+    if (memory.is_short)
         st = gs_fail(GS_ENOMEM, "%s: no memory to read it", x->npy.fd >= 0 ? x->path : named->file[0].path);
     for (; r.at < count && st == GS_OK; r.at += step) {
         r.count = GS_MIN(step, count - r.at);
@@ -217,9 +218,6 @@ gs_status gs_part__columns_put(const gs_part_columns *c, gs_made *m, gs_part_job
         if ((st = gs_part__job_result(job)) == GS_OK && (st = place_all(&r, x, named)) == GS_OK)
             st = gs_part__made_put(m, r.line, r.count * c->columns * number);
     }
-    gs_free(r.line);
-    gs_free(r.raw);
-    gs_free(r.wide);
     return st;
 }
 
