@@ -128,25 +128,75 @@ typedef struct most_of {
     double forward[2], backward[2][2]; /* by destination; by source */
 } most_of;
 
-static void check_kernel(const char *text, const gs_edge_kernel *k, const char *what, const double most[2])
+/* The edge kernels of a program, in one text: what all texts begin with is compiled once. */
+typedef struct kernels_of {
+    char *text;
+    uint32_t count;
+    struct {
+        gs_edge_kernel k;
+        char what[96];
+        const double *most;
+    } at[4];
+} kernels_of;
+
+static void check_kernel(machine_code *m, const gs_edge_kernel *k, const char *what, double most)
+{
+    char merge[64];
+    size_t loads = 0;
+    turn_to(m, k->name);
+    const double edges = k->burst * (32.0 / k->lanes) / k->slices, each = (double)edge_loop(m, &loads) / edges;
+    print_message("%s, sm_%d0: %.1f instructions an edge, at most %.1f\n", what, m->major, each, most);
+    if (each == 0 || each > most)
+        fail_msg("%s, sm_%d0: %.1f instructions an edge, at most %.1f", what, m->major, each, most);
+    assert_int_equal(count_of(m, 0, m->count, LDL) + count_of(m, 0, m->count, STL), 0);
+    /* of the pieces of a hub eight are on their way at once */
+    snprintf(merge, sizeof(merge), "%s_merge", k->name);
+    turn_to(m, merge);
+    (void)edge_loop(m, &loads);
+    assert_true(loads >= 8);
+}
+
+static void check_kernels(const kernels_of *all)
 {
     for (int major = 8; major <= 9; major++) {
-        machine_code m = compile(text, k->name, major);
-        char merge[64];
-        size_t loads = 0;
-        const double edges = k->burst * (32.0 / k->lanes) / k->slices, each = (double)edge_loop(&m, &loads) / edges;
-        print_message("%s, sm_%d0: %.1f instructions an edge, at most %.1f\n", what, major, each, most[major - 8]);
-        if (each == 0 || each > most[major - 8])
-            fail_msg("%s, sm_%d0: %.1f instructions an edge, at most %.1f", what, major, each, most[major - 8]);
+        machine_code m = compile(all->text, all->at[0].k.name, major);
         assert_int_equal(stack_of(&m), 0);
-        assert_int_equal(count_of(&m, 0, m.count, LDL) + count_of(&m, 0, m.count, STL), 0);
-        /* of the pieces of a hub eight are on their way at once */
-        snprintf(merge, sizeof(merge), "%s_merge", k->name);
-        turn_to(&m, merge);
-        (void)edge_loop(&m, &loads);
-        assert_true(loads >= 8);
+        for (uint32_t i = 0; i < all->count; i++)
+            check_kernel(&m, &all->at[i].k, all->at[i].what, all->at[i].most[major - 8]);
         gs_free(m.image);
     }
+}
+
+/* Stages of one sum of 64 columns: the forward pass, and the backward ones. */
+static void take_kernels(kernels_of *all, const gs_program *p, const most_of *most)
+{
+    size_t bytes = 0;
+    uint32_t passes = 0;
+    FILE *const out = open_memstream(&all->text, &bytes);
+    assert_non_null(out);
+    for (uint32_t stage = 0; stage < p->stages; stage++) {
+        gs_edge_kernel k[GS_EDGE_SUMS];
+        char *text = NULL;
+        uint32_t count = 0;
+        FILE *const own = open_memstream(&text, &bytes);
+        assert_non_null(own);
+        gs_assert_ok(gs_generate_edges(own, k, &count, p, stage));
+        fclose(own);
+        if (count == 1 && k[0].width == 64) {
+            const bool attends = p->stage[stage].sum[k[0].sum[0]].kind == GS_SUM_ATTEND;
+            assert_true((attends || passes < 2) && all->count < GS_ARRAY_LEN(all->at));
+            fputs(text, out);
+            all->at[all->count].k = k[0];
+            all->at[all->count].most = attends ? most->forward : most->backward[passes];
+            snprintf(all->at[all->count].what, sizeof(all->at[0].what), "%s, %s of stage %u", most->what,
+                     attends ? "forward" : "backward", stage);
+            all->count++;
+            passes += !attends;
+        }
+        free(text); /* open_memstream's */
+    }
+    fclose(out);
+    assert_int_equal(passes, 2);
 }
 
 /* The kernels of a hidden layer of 64 columns whose attention drops edges. On 2026-11-25 CUDA 13.0 made them two to
@@ -156,28 +206,12 @@ static void check_attention(const most_of *most)
     const test_case t = {.model = "gat", .layers = 2, .in = 64, .hidden = 64, .classes = 1, .self_loops = true,
                          .dropout = 0.6f, .heads = most->heads, .edges_per_vertex = 50, .feature_type = GS_F32};
     gs_program *const p = gs_program_new();
-    uint32_t passes = 0;
+    kernels_of all = {.text = NULL};
     assert_non_null(p);
     gs_assert_ok(compile_case(p, &t, "train"));
-    for (uint32_t stage = 0; stage < p->stages; stage++) {
-        gs_edge_kernel k[GS_EDGE_SUMS];
-        char *text = NULL, what[96];
-        size_t bytes = 0;
-        uint32_t count = 0;
-        FILE *const out = open_memstream(&text, &bytes);
-        assert_non_null(out);
-        gs_assert_ok(gs_generate_edges(out, k, &count, p, stage));
-        fclose(out);
-        if (count == 1 && k[0].width == 64) {
-            const bool attends = p->stage[stage].sum[k[0].sum[0]].kind == GS_SUM_ATTEND;
-            snprintf(what, sizeof(what), "%s, %s of stage %u", most->what, attends ? "forward" : "backward", stage);
-            assert_true(attends || passes < 2);
-            check_kernel(text, &k[0], what, attends ? most->forward : most->backward[passes]);
-            passes += !attends;
-        }
-        free(text); /* open_memstream's */
-    }
-    assert_int_equal(passes, 2);
+    take_kernels(&all, p, most);
+    check_kernels(&all);
+    free(all.text); /* open_memstream's */
     gs_program_free(p);
 }
 
