@@ -84,7 +84,8 @@ void GS_KERNEL(each)(gs_op op, float *dst, const gs_cpu_operand *operand, uint32
         flat = flat && (o[k].shape == GS_CPU_FULL || o[k].shape == GS_CPU_SCALAR);
     }
     const size_t n = flat ? (size_t)rows * width : width;
-    for (uint32_t r = 0; r < (flat ? GS_MIN(rows, 1u) : rows); r++) { /* of no rows, numbers may not be there either */
+    const uint32_t runs = flat ? rows > 0 : rows; /* of no rows, numbers may not be there either */
+    for (uint32_t r = 0; r < runs; r++) {
         for (unsigned k = 0; k < operands; k++)
             a[k] = row_start(o[k], r, width);
         table[op](dst + (size_t)r * width, a, vectors, n);
