@@ -376,7 +376,8 @@ static void test_sequence__weight_that_is_not_learned(void **state)
     (void)state;
     sequence_open(&b, 9, 4, degree, 3, false);
     sequence_expect(&b);
-    gs_device *const d = open_isa("generic", 2);
+    gs_device *const two = open_isa("generic", 2); /* a pretended GPU is not always there */
+    gs_device *const d = two != NULL ? two : open_isa("generic", 1);
     run(&b, d, &r);
     float *const d_state = copied(b.d_state, (size_t)b.rows * 9), *const d_cell = copied(b.d_cell, (size_t)b.rows * 9);
     float *const d_gates = filled(OPERANDS * 36, STARTED_GATES);
