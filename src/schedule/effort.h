@@ -14,7 +14,7 @@
 #include "base/size.h"
 #include "schedule/schedule.h"
 
-#define GS_EFFORT_TASKS 1.1e6 /* a second */
+#define GS_EFFORT_TASKS 1.0e6 /* a second */
 #define GS_EFFORT_SECONDS 2.0
 #define GS_EFFORT_SCREENED 12u
 #define GS_EFFORT_TAKEN 2u
