@@ -319,13 +319,7 @@ static gs_status list_range(listing *w, uint32_t range, uint32_t first, uint64_t
 static void find_range(const gs_lp_sink *s, uint32_t range, uint64_t *first, uint64_t *end)
 {
     uint32_t low = 0, high = s->groups;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (s->range[middle] < range)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    GS_BISECT(low, high, s->range[middle] < range);
     *first = (uint64_t)low << s->shift;
     while (low < s->groups && s->range[low] == range)
         low++;

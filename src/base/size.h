@@ -1,4 +1,4 @@
-/* size.h - sizes: checked arithmetic, alignment, sets of bits, and "256M" in and out.
+/* size.h - sizes: checked arithmetic, alignment, order and bisection, sets of bits, and "256M" in and out.
  * Units: bytes unless a name says otherwise. */
 #ifndef GS_BASE_SIZE_H
 #define GS_BASE_SIZE_H

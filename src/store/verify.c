@@ -289,8 +289,7 @@ static gs_status count_fail(const edge_scan *s, gs_array_id id, uint32_t local, 
 {
     return gs_fail(GS_EFORMAT, "%s/%s.bin: row %lu says %.9g, but it has %.9g such edges" GS_STORE_DAMAGED,
                    gs_store_dir(s->store), gs_array_stem(id),
-                   (gs_interval_first(s->table, s->target) + local),
-                   (double)s->said[local], counted);
+                   gs_interval_first(s->table, s->target) + local, (double)s->said[local], counted);
 }
 
 static gs_status degrees_check(edge_scan *s, gs_array_id id)
@@ -647,7 +646,7 @@ static gs_status block_check(array_scan *scan, const gs_window *w, const void *d
     const uint64_t good = element[scan->id].check(scan, data, bytes / size);
     if (good != bytes / size)
         return gs_fail(GS_EFORMAT, "%s: row %lu: %s" GS_STORE_DAMAGED, w->path,
-                       ((first + good) / a->width), element[scan->id].fault);
+                       (first + good) / a->width, element[scan->id].fault);
     return GS_OK;
 }
 
@@ -662,7 +661,7 @@ static gs_status padding_check(gs_window *w, uint64_t bytes)
     for (uint64_t k = bytes - block; k < end - block; k++)
         if (((const unsigned char *)data)[k] != 0)
             return gs_fail(GS_EFORMAT, "%s: byte %lu of the padding is not zero" GS_STORE_DAMAGED, w->path,
-                           (block + k));
+                           block + k);
     return GS_OK;
 }
 

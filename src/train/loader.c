@@ -190,12 +190,6 @@ static gs_status open_named_rows(gs_loader *l, uint64_t host)
 
 /* ---- which vertices ------------------------------------------------------- */
 
-static int by_id(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static gs_status check_range(const int64_t *id, uint64_t count, uint64_t vertices)
 {
     for (uint64_t k = 0; k < count; k++)
@@ -213,7 +207,7 @@ static gs_status check_ids(uint32_t *id, const int64_t *given, uint64_t count, u
         return st;
     for (uint64_t k = 0; k < count; k++)
         id[k] = (uint32_t)given[k];
-    qsort(id, count, sizeof(*id), by_id);
+    qsort(id, count, sizeof(*id), gs_by_number);
     for (uint64_t k = 1; k < count; k++)
         if (id[k] == id[k - 1])
             return gs_fail(GS_EINVAL, "ids: vertex %u is there more than once", id[k]);
@@ -238,7 +232,7 @@ static gs_status rows_of_ids(uint32_t **row, const char *path, const int64_t *gi
     if (st == GS_OK && (st = check_ids(id, given, count, gs_store_get_info(store)->vertices)) == GS_OK)
         st = gs_rows_of_ids(*row, store, id, NULL, count);
     if (st == GS_OK)
-        qsort(*row, count, sizeof(**row), by_id);
+        qsort(*row, count, sizeof(**row), gs_by_number);
     return st;
 }
 
