@@ -31,7 +31,7 @@ void gs_topology_of_groups(gs_topology *out, const uint32_t *group, uint32_t dev
 #include <stdlib.h>
 
 /* Reading a machine is hundreds of reads of small files, and what a GPU needs at least is found by opening it a hundred
- * times: trees stay for as long as the process. One for each machine that hwloc was told to take for this one. */
+ * times: the tree stays for as long as the process, and is read again where hwloc is told of another machine. */
 struct gs_tree {
     hwloc_topology_t of;
     uint64_t source; /* of_source() when it was read */
@@ -39,8 +39,8 @@ struct gs_tree {
     uint32_t users; /* between gs_tree_open() and gs_tree_close() */
 };
 
-static gs_tree trees[4];
-static pthread_mutex_t trees_lock = PTHREAD_MUTEX_INITIALIZER; /* of all of these, but of `of` while there are users */
+static gs_tree machine_tree;
+static pthread_mutex_t tree_lock = PTHREAD_MUTEX_INITIALIZER; /* of all of it, but of `of` while there are users */
 
 /* What hwloc is told by the environment, as one number. */
 static uint64_t of_source(void)
@@ -53,20 +53,6 @@ static uint64_t of_source(void)
         hash = hash * 31 + (value == NULL ? i : gs_hash64(value, strlen(value)));
     }
     return hash;
-}
-
-/* The tree of this source, else one that nobody uses; NULL: there is none. */
-static gs_tree *place_of(uint64_t source)
-{
-    gs_tree *unused = NULL;
-    for (size_t i = 0; i < GS_ARRAY_LEN(trees); i++) {
-        gs_tree *const t = &trees[i];
-        if (t->read && t->source == source)
-            return t;
-        if (t->users == 0 && (unused == NULL || unused->read))
-            unused = t;
-    }
-    return unused;
 }
 
 static bool read_tree(gs_tree *t, uint64_t source)
@@ -87,24 +73,23 @@ static bool read_tree(gs_tree *t, uint64_t source)
 
 gs_tree *gs_tree_open(void)
 {
+    gs_tree *const t = &machine_tree;
     const uint64_t source = of_source();
-    pthread_mutex_lock(&trees_lock);
-    gs_tree *t = place_of(source);
-    if (t != NULL && !(t->read && t->source == source) && !read_tree(t, source))
-        t = NULL;
-    if (t != NULL)
-        t->users++;
-    pthread_mutex_unlock(&trees_lock);
-    return t;
+
+    pthread_mutex_lock(&tree_lock);
+    const bool there = (t->read && t->source == source) || (t->users == 0 && read_tree(t, source));
+    t->users += there;
+    pthread_mutex_unlock(&tree_lock);
+    return there ? t : NULL;
 }
 
 void gs_tree_close(gs_tree *t)
 {
     if (t == NULL)
         return;
-    pthread_mutex_lock(&trees_lock);
+    pthread_mutex_lock(&tree_lock);
     t->users--;
-    pthread_mutex_unlock(&trees_lock);
+    pthread_mutex_unlock(&tree_lock);
 }
 
 static hwloc_obj_t find(const gs_tree *t, const char *place)

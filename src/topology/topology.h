@@ -117,7 +117,7 @@ typedef struct gs_tree gs_tree;
 #define GS_TREE_NODES 64u
 #define GS_TREE_NO_NODE UINT32_MAX
 
-/* NULL: there is none. */
+/* NULL: there is none, or that of another machine is open, which the environment told hwloc of. */
 gs_tree *gs_tree_open(void);
 void gs_tree_close(gs_tree *t); /* NULL is allowed */
 
