@@ -551,13 +551,19 @@ static void flow_back(gs_tape *t, uint32_t root, uint32_t seed)
             through(t, i);
 }
 
+/* The rows i as a value that the pass computes, with an array of its own: of what it is given a copy. */
+static uint32_t computed(gs_ir *ir, uint32_t i)
+{
+    return ir->node[i].op == GS_OP_INPUT ? gs_ir__plus_zero(ir, i) : i;
+}
+
 /* Adds the gradients of tables, which the run reads when the pass is over. */
 static void add_tables(const gs_tape *t, uint32_t forward)
 {
     for (uint32_t i = 0; i < forward && t->ir->status == GS_OK; i++) {
         const uint32_t g = gs_node_table(&t->ir->node[i]) == NULL ? GS_IR_NONE : flowed_to(t, i);
         if (g != GS_IR_NONE)
-            gs_ir_add_output(t->ir, GS_OUTPUT_GRAD_ROWS, g, i);
+            gs_ir_add_output(t->ir, GS_OUTPUT_GRAD_ROWS, computed(t->ir, g), i);
     }
 }
 
@@ -612,7 +618,7 @@ gs_status gs_ir_differentiate_from(gs_ir *ir, bool of_features)
         flow_back(&t, root, gs_ir_input(ir, GS_IR_UPSTREAM, ir->node[root].width, GS_F32));
         const uint32_t g = features == GS_IR_NONE ? GS_IR_NONE : flowed_to(&t, features);
         if (g != GS_IR_NONE)
-            gs_ir_add_output(ir, GS_OUTPUT_STORE, g, GS_IR_NONE);
+            gs_ir_add_output(ir, GS_OUTPUT_STORE, computed(ir, g), GS_IR_NONE);
         add_tables(&t, forward);
         ir->differentiated = true;
         st = ir->status;

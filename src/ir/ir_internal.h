@@ -34,6 +34,8 @@ uint32_t gs_ir__find(const gs_ir *ir, const gs_node *n);
 uint32_t gs_ir__append(gs_ir *ir, const gs_node *n);
 /* infer, fold, find, else append. */
 uint32_t gs_ir__make(gs_ir *ir, gs_node n);
+/* The rows i once more, each with 0 added, as no degree is below it: of a row that all vertices share one of each. */
+uint32_t gs_ir__plus_zero(gs_ir *ir, uint32_t i);
 /* The sum (SUM_IN or SUM_OUT) of a value of edges, normalised: one-end work leaves the edges.
  * `attend`: softmax-weighted sums become ATTEND. */
 uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool attend);

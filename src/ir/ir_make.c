@@ -409,18 +409,22 @@ static void order_inputs(gs_node *n)
     }
 }
 
-/* A row that is the same for all vertices, left of a matrix, as one of each of them: 0 is added, as no degree is below
- * it. What is normalised over one number is found to be such a row only here. */
+uint32_t gs_ir__plus_zero(gs_ir *ir, uint32_t i)
+{
+    const uint32_t below = gs_ir_unary(ir, GS_OP_NEG, gs_ir_input(ir, "in_degree", 1, GS_F32), 0);
+    return gs_ir_binary(ir, GS_OP_ADD, i, gs_ir_unary(ir, GS_OP_STEP, below, 0));
+}
+
+/* A row that is the same for all vertices, left of a matrix, as one of each of them. What is normalised over one number
+ * is found to be such a row only here. */
 static uint32_t left_of_product(gs_ir *ir, const gs_node *n)
 {
     const gs_node *const a = &ir->node[n->in[0]];
-    uint32_t zero;
+    const bool zero = a->op == GS_OP_CONST && a->alpha == 0.0f;
 
-    if ((n->op != GS_OP_MATMUL && n->op != GS_OP_MATMUL_T) || a->type != GS_TYPE_P || a->dims == 2 ||
-        (a->op == GS_OP_CONST && a->alpha == 0.0f))
+    if ((n->op != GS_OP_MATMUL && n->op != GS_OP_MATMUL_T) || a->type != GS_TYPE_P || a->dims == 2 || zero)
         return n->in[0];
-    zero = gs_ir_unary(ir, GS_OP_NEG, gs_ir_input(ir, "in_degree", 1, GS_F32), 0);
-    return gs_ir_binary(ir, GS_OP_ADD, n->in[0], gs_ir_unary(ir, GS_OP_STEP, zero, 0));
+    return gs_ir__plus_zero(ir, n->in[0]);
 }
 
 uint32_t gs_ir__make(gs_ir *ir, gs_node n)
