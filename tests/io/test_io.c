@@ -347,6 +347,45 @@ static void endless_interruption_is_given_up(void **state)
     fixture_close(&b);
 }
 
+/* As a file system that takes the flag for direct transfers and then refuses them. */
+static int refuse_direct(void *context, const gs_io_request *piece, uint64_t *length)
+{
+    fixture *const b = context;
+    (void)length;
+    return gs_io_is_direct(b->io, piece->file) ? EINVAL : 0;
+}
+
+/* Several pieces are under way when the first is refused. What is no refusal of direct transfers is an error. */
+static void refused_direct_transfers_go_through_the_page_cache(void **state)
+{
+    const uint64_t bytes = 8 * 4096;
+    fixture b;
+    fixture_open(&b, *state, 4, 4, 4096, 2 * bytes);
+    fixture_make_file(&b, "f", bytes, 7);
+    const uint32_t file = fixture_add(&b, "f", GS_IO_WRITE);
+    gs_io_completion done;
+
+    gs_io_set_fault(b.io, refuse_direct, &b);
+    for (uint64_t i = 0; i < 2; i++)
+        fixture_submit(&b, &(gs_io_request){.file = file, .length = bytes, .memory = b.memory + i * bytes});
+    fixture_drain(&b);
+    assert_false(gs_io_is_direct(b.io, file));
+    fixture_expect(b.memory, 0, bytes, 7);
+    fixture_expect(b.memory + bytes, 0, bytes, 7);
+    fixture_fill(b.memory, 0, bytes, 8);
+    fixture_submit(&b, &(gs_io_request){.file = file, .write = true, .length = bytes, .memory = b.memory});
+    fixture_drain(&b);
+    fixture_expect_file(&b, bytes, 8);
+    bad_block bad = {.bad = 0, .error = EINVAL};
+    gs_io_set_fault(b.io, fail_at, &bad);
+    const gs_io_request r = {.file = file, .length = bytes, .memory = b.memory};
+    assert_int_equal(gs_io_submit(b.io, &r), GS_OK);
+    assert_int_equal(gs_io_reap(b.io, &done, 1, true), 1);
+    assert_int_equal(done.status, GS_EIO);
+    assert_int_equal(done.error, EINVAL);
+    fixture_close(&b);
+}
+
 static void close_finishes_what_is_outstanding(void **state)
 {
     fixture b;
@@ -497,6 +536,7 @@ static const struct {
     BODY(failed_piece_fails_its_request_only, true),
     BODY(failed_request_sends_no_more_pieces, true),
     BODY(endless_interruption_is_given_up, true),
+    BODY(refused_direct_transfers_go_through_the_page_cache, true),
     BODY(close_finishes_what_is_outstanding, false),
     BODY(counters_add_up, false),
     BODY(pieces_go_out_in_order_of_submission, true),

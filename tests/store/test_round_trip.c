@@ -1,6 +1,8 @@
 /* What the writer was given is what a reader finds. */
 #include "tiny_store.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -383,6 +385,52 @@ static void test_scan__a_copy_has_the_edges_of_the_file(void **state)
     check_copy(*state, &tiny_rich, GS_BY_SOURCE);
 }
 
+/* ---- reads past the page cache, as the linker wraps them ---- */
+
+static struct {
+    bool refused;           /* those past the cache fail */
+    uint32_t past, through; /* reads of either kind */
+} reads;
+
+gs_status __real_gs_pread_exact(int fd, void *dst, uint64_t bytes, uint64_t at, const char *path);
+gs_status __wrap_gs_pread_exact(int fd, void *dst, uint64_t bytes, uint64_t at, const char *path);
+gs_status __wrap_gs_pread_exact(int fd, void *dst, uint64_t bytes, uint64_t at, const char *path)
+{
+    const bool past = (fcntl(fd, F_GETFL) & O_DIRECT) != 0;
+
+    ++*(past ? &reads.past : &reads.through);
+    if (past && reads.refused)
+        return gs_fail_errno(EINVAL, "%s: read refused", path);
+    return __real_gs_pread_exact(fd, dst, bytes, at, path);
+}
+
+/* The smallest window takes a read for each chunk. */
+static void test_scan__reads_that_are_refused_past_the_cache_go_through_it(void **state)
+{
+    const char *dir = gs_test_path(*state, "refused");
+    gs_store *s;
+    seen all = {0}, past = {0}, through = {0};
+
+    tiny_write(dir, &tiny_plain);
+    gs_assert_ok(gs_store_open(&s, dir));
+    const uint64_t least = gs_edge_scan_least(s);
+    gs_assert_ok(gs_edge_scan(s, GS_BY_DEST, GS_MIB, NULL, see, &all)); /* it may stay in the cache */
+    memset(&reads, 0, sizeof(reads));
+    gs_assert_ok(gs_edge_scan(s, GS_BY_DEST, least, NULL, see, &past));
+    assert_memory_equal(&past, &all, sizeof(all));
+    const uint32_t needed = reads.past + reads.through;
+    const bool direct = reads.past > 0; /* this file system takes the flag */
+    assert_true(needed > 1 && (!direct || reads.through == 0));
+    memset(&reads, 0, sizeof(reads));
+    reads.refused = true;
+    gs_assert_ok(gs_edge_scan(s, GS_BY_DEST, least, NULL, see, &through));
+    reads.refused = false;
+    assert_memory_equal(&through, &all, sizeof(all));
+    assert_int_equal(reads.through, needed);
+    assert_int_equal(reads.past, direct); /* asked once */
+    gs_store_close(s);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, gs_test_temp_setup, gs_test_temp_teardown)
 
 int main(void)
@@ -400,6 +448,7 @@ int main(void)
         TEST(test_verify__memory_bound_is_kept_or_refused),
         TEST(test_store__out_of_memory_is_an_error),
         TEST(test_scan__a_copy_has_the_edges_of_the_file),
+        TEST(test_scan__reads_that_are_refused_past_the_cache_go_through_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
