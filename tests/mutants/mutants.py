@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """mutants.py - would the tests notice? Small faults, put into the sources one at a time.
 
-    mutants.py make [--seed 14] [--count 40] [--build DIR] > list.json
-        draws faults that compile, in turn over all rooms: a comparison flipped, a term dropped, off by one
-    mutants.py run --build DIR [--list list.json] [--only 3,7] [--seconds 240] [--suites unit,e2e,cli]
+    mutants.py make [--seed 14] [--count 40] [--rooms io,exec] [--build DIR] > list.json
+        draws faults that compile, in turn over all rooms or these: a comparison flipped, a term dropped, off by one
+    mutants.py run --build DIR [--list list.json] [--only 3,7] [--seconds 240] [--suites unit,kernels,e2e,cli]
         builds and tests each, tests of the fault's room first, then the others, cheap ones first, until one fails or so
         much processor time is spent
 
@@ -28,6 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # Not looked at: failures of allocation and of the system, which the tests inject by other means, and words.
 SKIP = re.compile(r'^\s*(//|\*|/\*|#)|"|assert\(|NULL|GS_OK|GS_E[A-Z]+|errno|\'')
+TESTS_OF = {"batch": "batches"} # rooms whose tests stand in a folder of another name
 ENDLESS_MOST = 3 # tests that do not end; more would not either
 OPERATORS = [
     ("comparison", r" < (?!<)", " <= "), ("comparison", r" <= ", " < "),
@@ -102,7 +103,7 @@ def draw_fault(draw, build, path, faults):
 def make(args):
     draw = random.Random(args.seed)
     rooms = sources()
-    order = sorted(rooms)
+    order = sorted(args.rooms.split(",") if args.rooms else rooms)
     draw.shuffle(order)
     faults = []
     tries = 0
@@ -161,7 +162,7 @@ def tests_of(build, suites, seconds):
 
 def batches(tests, room):
     """Tests to run at a time: of the fault's room first, then all, some twenty seconds' worth each."""
-    first = [t for t in tests if t[0].split("/")[0] == room and t[1] < 15]
+    first = [t for t in tests if t[0].split("/")[0] == TESTS_OF.get(room, room) and t[1] < 15]
     batch, spent = [], 0
     for test in first + [t for t in tests if t not in first]:
         if batch and (spent + test[1] > 20 or test is (first or [None])[-1]):
@@ -296,6 +297,7 @@ def main():
     maker = commands.add_parser("make")
     maker.add_argument("--seed", type=int, default=14)
     maker.add_argument("--count", type=int, default=40)
+    maker.add_argument("--rooms", default="")
     maker.add_argument("--build", default="build")
     maker.set_defaults(command=make)
     runner = commands.add_parser("run")
@@ -303,7 +305,7 @@ def main():
     runner.add_argument("--list", default=str(HERE / "list.json"))
     runner.add_argument("--only", default="")
     runner.add_argument("--seconds", type=float, default=240)
-    runner.add_argument("--suites", default="unit,e2e,cli,fuzz")
+    runner.add_argument("--suites", default="unit,kernels,e2e,cli,fuzz")
     runner.add_argument("--patience", type=float, default=10, help="how often what tests are known to take they may")
     runner.set_defaults(command=run)
     args = parser.parse_args()
