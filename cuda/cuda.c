@@ -352,7 +352,7 @@ static const int compute_types[] = {[GS_MATMUL_FP32] = GS_CUBLAS_COMPUTE_FP32,
                                     [GS_MATMUL_TF32] = GS_CUBLAS_COMPUTE_TF32,
                                     [GS_MATMUL_BF16] = GS_CUBLAS_COMPUTE_BF16};
 
-#define X(type, name, arguments) .name = gs_cuda_##name,
+#define X(type, name, ...) .name = gs_cuda_##name,
 static const gs_device_compute compute = {GS_DEVICE_OF_COMPUTE(X)};
 static const gs_device_ceilings ceilings = {GS_DEVICE_OF_CEILINGS(X)};
 static const gs_device_own_memory memory = {GS_DEVICE_OF_MEMORY(X)};

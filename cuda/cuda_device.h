@@ -65,7 +65,7 @@ static inline uint64_t gs_cuda_share(const gs_cuda *c, uint32_t parts, uint64_t 
 }
 
 /* Its functions, each beside what it is about. */
-#define X(type, name, arguments) type gs_cuda_##name arguments;
+#define X(type, name, arguments, ...) type gs_cuda_##name arguments;
 GS_DEVICE_OF_COMPUTE(X)
 GS_DEVICE_OF_CEILINGS(X)
 GS_DEVICE_OF_MEMORY(X)

@@ -814,7 +814,9 @@ gs_status gs_batches_fetch_params(gs_batches *b, bool stepped)
         st = gs_device_fetch_state(d, k, parts_of(b, w->state[k]));
     if (st == GS_OK && stepped)
         st = gs_device_fetch_previous(d, parts_of(b, w->previous));
-    return st == GS_OK ? gs_device_leave_params(d) : st;
+    if (st == GS_OK)
+        gs_device_leave_params(d);
+    return st;
 }
 
 /* ---- a step of several passes -------------------------------------------- */

@@ -10,6 +10,53 @@
 #include "base/size.h"
 #include "device/device_table.h"
 
+/* ---- host memory: a copy is made when it is asked for, and there is nothing to wait for ---- */
+
+static gs_status no_own(const char *what)
+{
+    return gs_fail(GS_EUNSUPPORTED, "%s: the device has no memory of its own", what);
+}
+
+/* Those of the rows that have their bit. */
+static gs_status copy_rows(const gs_rows_launch *l)
+{
+    for (uint64_t first = 0; first < l->rows; first += 64)
+        for (uint64_t left = l->bits[first / 64]; left != 0; left &= left - 1) {
+            const uint64_t at = (first + (uint64_t)__builtin_ctzll(left)) * l->row_bytes;
+            memcpy((uint8_t *)l->to + at, (const uint8_t *)l->from + at, l->row_bytes);
+        }
+    return GS_OK;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define X(type, name, arguments, ...) static type host_##name arguments { __VA_ARGS__; }
+GS_DEVICE_OF_MEMORY(X)
+GS_DEVICE_OF_LINKS(X)
+GS_DEVICE_OF_PARAMS(X)
+GS_DEVICE_OF_READS(X)
+#undef X
+#pragma GCC diagnostic pop
+
+#define X(type, name, ...) .name = host_##name,
+static const gs_device_own_memory host_memory = {GS_DEVICE_OF_MEMORY(X)};
+static const gs_device_links host_links = {GS_DEVICE_OF_LINKS(X)};
+static const gs_device_params host_params = {GS_DEVICE_OF_PARAMS(X)};
+static const gs_device_reads host_reads = {GS_DEVICE_OF_READS(X)};
+#undef X
+
+gs_device gs_device__of(const gs_device_ops *ops, void *context)
+{
+    gs_device d = {.ops = *ops, .context = context};
+    d.ops.memory = d.ops.memory != NULL ? d.ops.memory : &host_memory;
+    d.ops.links = d.ops.links != NULL ? d.ops.links : &host_links;
+    d.ops.params = d.ops.params != NULL ? d.ops.params : &host_params;
+    d.ops.reads = d.ops.reads != NULL ? d.ops.reads : &host_reads;
+    return d;
+}
+
+/* ---- opening ---- */
+
 /* One table of a device. Each has nothing but pointers to functions. */
 typedef struct noun {
     const char *name;
@@ -81,7 +128,7 @@ gs_status gs_device_open_with(gs_device **out, const gs_device_config *config)
         ops->close(context);
         return gs_fail(GS_ENOMEM, "device %s: out of memory", config->spec);
     }
-    *d = (gs_device){.ops = ops, .context = context};
+    *d = gs_device__of(ops, context);
     *out = d;
     return GS_OK;
 }
@@ -90,35 +137,28 @@ void gs_device_close(gs_device *d)
 {
     if (d == NULL)
         return;
-    d->ops->close(d->context);
+    d->ops.close(d->context);
     gs_free(d);
 }
 
-const char *gs_device_name(const gs_device *d) { return d->ops->name(d->context); }
+const char *gs_device_name(const gs_device *d) { return d->ops.name(d->context); }
 gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes)
 {
     *bytes = 0;
-    return d->ops->memory == NULL ? GS_OK : d->ops->memory->free_memory(d->context, bytes);
+    return d->ops.memory->free_memory(d->context, bytes);
 }
-bool gs_device_unified(const gs_device *d) { return d->ops->memory == NULL; }
+bool gs_device_unified(const gs_device *d) { return d->ops.memory == &host_memory; }
 
-gs_device_libraries gs_device_libraries_bytes(const gs_device *d)
-{
-    return d->ops->memory == NULL ? (gs_device_libraries){0, 0} : d->ops->memory->libraries(d->context);
-}
+gs_device_libraries gs_device_libraries_bytes(const gs_device *d) { return d->ops.memory->libraries(d->context); }
 
-void gs_device_set_budget(gs_device *d, uint64_t bytes)
-{
-    if (d->ops->memory != NULL)
-        d->ops->memory->set_budget(d->context, bytes);
-}
+void gs_device_set_budget(gs_device *d, uint64_t bytes) { d->ops.memory->set_budget(d->context, bytes); }
 
 uint64_t gs_device_scratch_bytes(const gs_device *d, const gs_program *p)
 {
-    return d->ops->compute->scratch_bytes(d->context, p);
+    return d->ops.compute->scratch_bytes(d->context, p);
 }
 
-gs_status gs_device_prepare(gs_device *d, const gs_program *p) { return d->ops->compute->prepare(d->context, p); }
+gs_status gs_device_prepare(gs_device *d, const gs_program *p) { return d->ops.compute->prepare(d->context, p); }
 
 gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l)
 {
@@ -127,7 +167,7 @@ gs_status gs_device_run_vertex(gs_device *d, const gs_vertex_launch *l)
         return GS_OK;
     if (l->stage->regs > 0 && l->reg == NULL)
         return gs_fail(GS_EINVAL, "stage \"%s\": the launch has no registers", l->stage->name);
-    return d->ops->compute->run_vertex(d->context, l);
+    return d->ops.compute->run_vertex(d->context, l);
 }
 
 /* Rows that are summed: of what type, times numbers of their own, by type of the edges? */
@@ -160,7 +200,7 @@ gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
         return gs_fail(GS_EINVAL, "edge launch: columns by the type of edges that have none");
     if (l->types > 0 && e->type_bytes != 1 && e->type_bytes != 2 && e->type_bytes != 4)
         return gs_fail(GS_EINVAL, "edge launch: edge types of %u bytes; only 1, 2 and 4 exist", e->type_bytes);
-    return l->width == 0 || gs_edges_none(e) ? GS_OK : d->ops->compute->run_edges(d->context, l);
+    return l->width == 0 || gs_edges_none(e) ? GS_OK : d->ops.compute->run_edges(d->context, l);
 }
 
 /* A sum of an edge program that has a faster way. */
@@ -187,7 +227,7 @@ gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch 
         if (gs_sum_of_rows(&rows, l->stage, i) && l->sum[i].acc != NULL)
             st = run_row_sum(d, l, i, &rows);
     }
-    return st == GS_OK && gs_stage_has_edge_program(l->stage) ? d->ops->compute->run_edge_program(d->context, l) : st;
+    return st == GS_OK && gs_stage_has_edge_program(l->stage) ? d->ops.compute->run_edge_program(d->context, l) : st;
 }
 
 static gs_status check_sum(gs_sum_kind kind, const gs_accumulator *sum, uint32_t width, uint32_t heads)
@@ -206,7 +246,7 @@ gs_status gs_device_begin_sum(gs_device *d, gs_sum_kind kind, const gs_accumulat
     const gs_status st = check_sum(kind, sum, width, heads);
     return st != GS_OK || rows == 0 || width == 0
                ? st
-               : d->ops->compute->begin_sum(d->context, kind, sum, rows, width, heads);
+               : d->ops.compute->begin_sum(d->context, kind, sum, rows, width, heads);
 }
 
 gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
@@ -215,7 +255,7 @@ gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumula
     const gs_status st = check_sum(kind, sum, width, heads);
     return st != GS_OK || rows == 0 || width == 0
                ? st
-               : d->ops->compute->finish_sum(d->context, kind, sum, rows, width, heads);
+               : d->ops.compute->finish_sum(d->context, kind, sum, rows, width, heads);
 }
 
 static gs_status check_sequence(const gs_sequence_launch *l)
@@ -234,7 +274,7 @@ gs_status gs_device_run_sequence(gs_device *d, const gs_sequence_launch *l)
     const gs_status st = check_sequence(l);
     if (st != GS_OK || gs_edges_none(&l->edges))
         return st;
-    return d->ops->compute->run_sequence(d->context, l);
+    return d->ops.compute->run_sequence(d->context, l);
 }
 
 gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l)
@@ -244,12 +284,12 @@ gs_status gs_device_run_sequence_back(gs_device *d, const gs_sequence_launch *l)
         return st;
     if (l->d_state == NULL || l->d_cell == NULL || l->d_gates == NULL)
         return gs_fail(GS_EINVAL, "lstm launch: its gradients have no memory");
-    return d->ops->compute->run_sequence_back(d->context, l);
+    return d->ops.compute->run_sequence_back(d->context, l);
 }
 
 gs_status gs_device_copy(gs_device *d, void *to, const void *from, uint64_t bytes)
 {
-    return bytes == 0 ? GS_OK : d->ops->compute->copy(d->context, to, from, bytes);
+    return bytes == 0 ? GS_OK : d->ops.compute->copy(d->context, to, from, bytes);
 }
 
 gs_status gs_device_finish_statistic(gs_device *d, gs_statistic kind, float *dst, const double *sums, uint32_t cols,
@@ -257,235 +297,147 @@ gs_status gs_device_finish_statistic(gs_device *d, gs_statistic kind, float *dst
 {
     if (kind == GS_STATISTIC_NONE || rows == 0)
         return gs_fail(GS_EINVAL, "a statistic of no kind or of no rows");
-    return d->ops->compute->finish_statistic(d->context, kind, dst, sums, cols, rows);
+    return d->ops.compute->finish_statistic(d->context, kind, dst, sums, cols, rows);
 }
 
 gs_status gs_device_add_own(gs_device *d, const gs_own_launch *l)
 {
     const gs_status st = check_operand(l->dtype, l->scale != NULL, false);
-    return st != GS_OK || l->rows == 0 || l->width == 0 ? st : d->ops->compute->add_own(d->context, l);
+    return st != GS_OK || l->rows == 0 || l->width == 0 ? st : d->ops.compute->add_own(d->context, l);
 }
 
 gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes)
 {
-    return bytes == 0 ? GS_OK : d->ops->compute->zero(d->context, memory, bytes);
+    return bytes == 0 ? GS_OK : d->ops.compute->zero(d->context, memory, bytes);
 }
 
-/* ---- devices with memory of their own; a unified one has nothing to do ---- */
+/* ---- memory of its own ---- */
 
 gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena)
 {
-    return d->ops->memory->take_memory(d->context, m, arena);
+    return d->ops.memory->take_memory(d->context, m, arena);
 }
 
-void gs_device_give_memory(gs_device *d)
-{
-    if (d->ops->memory != NULL)
-        d->ops->memory->give_memory(d->context);
-}
+void gs_device_give_memory(gs_device *d) { d->ops.memory->give_memory(d->context); }
 
-const char *gs_device_unpinned(const gs_device *d)
-{
-    return d->ops->memory != NULL ? d->ops->memory->unpinned(d->context) : NULL;
-}
+const char *gs_device_unpinned(const gs_device *d) { return d->ops.memory->unpinned(d->context); }
 
-gs_status gs_device_time_launches(gs_device *d)
-{
-    return d->ops->memory != NULL ? d->ops->memory->time_launches(d->context) : GS_OK;
-}
+gs_status gs_device_time_launches(gs_device *d) { return d->ops.memory->time_launches(d->context); }
 
 bool gs_device_launch_span(const gs_device *d, uint64_t first, uint64_t last, double span[2])
 {
-    return d->ops->memory != NULL && first <= last && d->ops->memory->launch_span(d->context, first, last, span);
+    return first <= last && d->ops.memory->launch_span(d->context, first, last, span);
 }
 
-bool gs_device_speed(const gs_device *d, gs_gpu_speed *out)
-{
-    return d->ops->links != NULL && d->ops->links->speed(d->context, out);
-}
+bool gs_device_speed(const gs_device *d, gs_gpu_speed *out) { return d->ops.links->speed(d->context, out); }
 
-void gs_device_quiet(gs_device *d)
-{
-    if (d->ops->memory != NULL)
-        d->ops->memory->quiet(d->context);
-}
+void gs_device_quiet(gs_device *d) { d->ops.memory->quiet(d->context); }
 
 gs_status gs_device_begin_pass(gs_device *d, const gs_device_pass *pass)
 {
-    return d->ops->compute->begin_pass(d->context, pass);
+    return d->ops.compute->begin_pass(d->context, pass);
 }
 
-gs_status gs_device_step_in(gs_device *d)
-{
-    return d->ops->memory == NULL ? GS_OK : d->ops->memory->step_in(d->context);
-}
+gs_status gs_device_step_in(gs_device *d) { return d->ops.memory->step_in(d->context); }
 
-gs_status gs_device_follow(gs_device *d, void *stream)
-{
-    return d->ops->memory == NULL ? GS_OK : d->ops->memory->follow(d->context, stream);
-}
+gs_status gs_device_follow(gs_device *d, void *stream) { return d->ops.memory->follow(d->context, stream); }
 
-gs_status gs_device_lead(gs_device *d, void *stream)
-{
-    return d->ops->memory == NULL ? GS_OK : d->ops->memory->lead(d->context, stream);
-}
+gs_status gs_device_lead(gs_device *d, void *stream) { return d->ops.memory->lead(d->context, stream); }
 
-void gs_device_step_aside(gs_device *d)
-{
-    if (d->ops->memory != NULL)
-        d->ops->memory->step_aside(d->context);
-}
+void gs_device_step_aside(gs_device *d) { d->ops.memory->step_aside(d->context); }
 
-bool gs_device_has(const gs_device *d, const void *memory)
-{
-    return d->ops->memory != NULL && d->ops->memory->has(d->context, memory);
-}
+bool gs_device_has(const gs_device *d, const void *memory) { return d->ops.memory->has(d->context, memory); }
 
-gs_status gs_device_begin_group(gs_device *d)
-{
-    return d->ops->memory == NULL ? GS_OK : d->ops->memory->begin_group(d->context);
-}
+gs_status gs_device_begin_group(gs_device *d) { return d->ops.memory->begin_group(d->context); }
 
-gs_status gs_device_end_group(gs_device *d, gs_status st)
-{
-    return d->ops->memory == NULL ? st : d->ops->memory->end_group(d->context, st);
-}
+gs_status gs_device_end_group(gs_device *d, gs_status st) { return d->ops.memory->end_group(d->context, st); }
 
-gs_status gs_device_end_pass(gs_device *d) { return d->ops->compute->end_pass(d->context); }
-uint64_t gs_device_last_launch(const gs_device *d)
-{
-    return d->ops->memory == NULL ? 0 : d->ops->memory->last_launch(d->context);
-}
+gs_status gs_device_end_pass(gs_device *d) { return d->ops.compute->end_pass(d->context); }
+uint64_t gs_device_last_launch(const gs_device *d) { return d->ops.memory->last_launch(d->context); }
 
 gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done)
 {
     *done = true;
-    return d->ops->memory == NULL ? GS_OK : d->ops->memory->poll(d->context, launch, wait, done);
+    return d->ops.memory->poll(d->context, launch, wait, done);
 }
 
-gs_device_copied gs_device_take_copied(gs_device *d)
-{
-    return d->ops->memory == NULL ? (gs_device_copied){0, 0} : d->ops->memory->take_copied(d->context);
-}
+gs_device_copied gs_device_take_copied(gs_device *d) { return d->ops.memory->take_copied(d->context); }
 
-bool gs_device_steps(const gs_device *d) { return d->ops->params != NULL; }
-
-static gs_status check_steps(const gs_device *d)
-{
-    return gs_device_steps(d) ? GS_OK
-                              : gs_fail(GS_EUNSUPPORTED, "device %s: its parameters are the host's", gs_device_name(d));
-}
+bool gs_device_steps(const gs_device *d) { return d->ops.params != &host_params; }
 
 gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_t states)
 {
-    const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->params->keep_params(d->context, param, states);
+    return d->ops.params->keep_params(d->context, param, states);
 }
 
-gs_status gs_device_gradient_norm(gs_device *d, double *out)
-{
-    const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->params->gradient_norm(d->context, out);
-}
+gs_status gs_device_gradient_norm(gs_device *d, double *out) { return d->ops.params->gradient_norm(d->context, out); }
 
-gs_status gs_device_step(gs_device *d, const gs_update *u)
-{
-    const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->params->step(d->context, u);
-}
+gs_status gs_device_step(gs_device *d, const gs_update *u) { return d->ops.params->step(d->context, u); }
 
 gs_status gs_device_fetch_params(gs_device *d, float *const *param)
 {
-    const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->params->fetch_params(d->context, param);
+    return d->ops.params->fetch_params(d->context, param);
 }
 
 gs_status gs_device_fetch_state(gs_device *d, uint32_t run, float *const *state)
 {
-    const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->params->fetch_state(d->context, run, state);
+    return d->ops.params->fetch_state(d->context, run, state);
 }
 
 gs_status gs_device_put_state(gs_device *d, uint32_t run, const float *const *state)
 {
-    const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->params->put_state(d->context, run, state);
+    return d->ops.params->put_state(d->context, run, state);
 }
 
 gs_status gs_device_fetch_previous(gs_device *d, float *const *param)
 {
-    const gs_status st = check_steps(d);
-    return st != GS_OK ? st : d->ops->params->fetch_previous(d->context, param);
+    return d->ops.params->fetch_previous(d->context, param);
 }
 
-gs_status gs_device_leave_params(gs_device *d)
-{
-    const gs_status st = check_steps(d);
-    if (st == GS_OK)
-        d->ops->params->leave_params(d->context);
-    return st;
-}
+void gs_device_leave_params(gs_device *d) { d->ops.params->leave_params(d->context); }
 
-bool gs_device_stepped_well(const gs_device *d)
-{
-    return !gs_device_steps(d) || d->ops->params->stepped_well(d->context);
-}
+bool gs_device_stepped_well(const gs_device *d) { return d->ops.params->stepped_well(d->context); }
 
 gs_status gs_device_pick_rows(gs_device *d, const gs_pick_launch *l)
 {
-    if (d->ops->memory == NULL)
-        return gs_fail(GS_EUNSUPPORTED, "device %s: it computes on host memory, no rows are picked there",
-                       gs_device_name(d));
     if (l->devices == 0 || l->devices > GS_DEVICE_PICK_TABLES || l->row_bytes % 2 != 0)
         return gs_fail(GS_EINVAL, "rows of %u bytes that %u devices keep: an even number, and 1 to %u", l->row_bytes,
                        l->devices, GS_DEVICE_PICK_TABLES);
-    return l->rows == 0 ? GS_OK : d->ops->memory->pick_rows(d->context, l);
+    return l->rows == 0 ? GS_OK : d->ops.memory->pick_rows(d->context, l);
 }
 
-uint64_t gs_device_draw_bytes(const gs_device *d, const gs_draw_launch *l)
-{
-    return d->ops->memory == NULL ? 0 : d->ops->memory->draw_bytes(l);
-}
+uint64_t gs_device_draw_bytes(const gs_device *d, const gs_draw_launch *l) { return d->ops.memory->draw_bytes(l); }
 
 gs_status gs_device_draw(gs_device *d, const gs_draw_launch *l, gs_draw_counts *out)
 {
-    if (d->ops->memory == NULL)
-        return gs_fail(GS_EUNSUPPORTED, "device %s: it computes on host memory, no batches are drawn there",
-                       gs_device_name(d));
     assert(l->hops > 0 && l->hops <= GS_DEVICE_DRAW_HOPS && l->lists <= GS_DEVICE_DRAW_LISTS && l->targets_held > 0);
-    return d->ops->memory->draw(d->context, l, out);
+    return d->ops.memory->draw(d->context, l, out);
 }
 
 gs_status gs_device_peek(gs_device *d, void *to, const void *from, uint64_t bytes)
 {
-    if (!gs_device_unified(d))
-        return d->ops->memory->peek(d->context, to, from, bytes);
-    memcpy(to, from, bytes);
-    return GS_OK;
+    return d->ops.memory->peek(d->context, to, from, bytes);
 }
 
-/* ---- several that run one plan together; on host memory a copy is made when it is asked for ---- */
+/* ---- several that run one plan together ---- */
 
 void gs_device_bus_place(const gs_device *d, char place[GS_DEVICE_PLACE_BYTES])
 {
     place[0] = '\0';
-    if (d->ops->links != NULL)
-        d->ops->links->bus_place(d->context, place);
+    d->ops.links->bus_place(d->context, place);
 }
 
 gs_device_reach gs_device_reaches(const gs_device *d, const gs_device *peer)
 {
-    if (d->ops != peer->ops || d->ops->links == NULL)
-        return (gs_device_reach){.reaches = false};
-    return d->ops->links->reaches(d->context, peer->context);
+    return d->ops.links != peer->ops.links ? (gs_device_reach){.reaches = false}
+                                           : d->ops.links->reaches(d->context, peer->context);
 }
 
 gs_status gs_device_open_peer(gs_device *d, const gs_device *peer, bool *open)
 {
     *open = d == peer;
-    if (d == peer || d->ops != peer->ops || d->ops->links == NULL)
-        return GS_OK;
-    return d->ops->links->open_peer(d->context, peer->context, open);
+    return d == peer || d->ops.links != peer->ops.links ? GS_OK
+                                                        : d->ops.links->open_peer(d->context, peer->context, open);
 }
 
 bool gs_devices_have_memory(gs_device *const *device, uint32_t devices)
@@ -515,42 +467,31 @@ gs_status gs_device_join(gs_device *const *device, uint32_t devices)
     if (devices > GS_DEVICE_COUNT_MOST)
         return gs_fail(GS_EINVAL, "%u devices; at most %u can run together", devices, GS_DEVICE_COUNT_MOST);
     const uint32_t own = list_contexts(context, &one, device, devices);
-    return own == 0 ? GS_OK : one->ops->links->join(context, own);
+    return own == 0 ? GS_OK : one->ops.links->join(context, own);
 }
 
 gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,
                              uint64_t bytes)
 {
-    if (bytes == 0)
-        return GS_OK;
-    if (!gs_device_unified(d))
-        return d->ops->links->transfer(d->context, way, peer == NULL ? NULL : peer->context, to, from, bytes);
-    memcpy(to, from, bytes);
-    return GS_OK;
+    return bytes == 0 ? GS_OK
+                      : d->ops.links->transfer(d->context, way, peer == NULL ? NULL : peer->context, to, from, bytes);
 }
 
 gs_status gs_device_send_rows(gs_device *d, const gs_rows_launch *l)
 {
-    if (!gs_device_unified(d))
-        return d->ops->links->send_rows(d->context, l);
-    for (uint64_t first = 0; first < l->rows; first += 64)
-        for (uint64_t left = l->bits[first / 64]; left != 0; left &= left - 1) {
-            const uint64_t at = (first + (uint64_t)__builtin_ctzll(left)) * l->row_bytes;
-            memcpy((uint8_t *)l->to + at, (const uint8_t *)l->from + at, l->row_bytes);
-        }
-    return GS_OK;
+    return d->ops.links->send_rows(d->context, l);
 }
 
 gs_status gs_device_mark_transfers(gs_device *d, gs_device_way way, uint64_t *number)
 {
     *number = 0;
-    return gs_device_unified(d) ? GS_OK : d->ops->links->mark_transfers(d->context, way, number);
+    return d->ops.links->mark_transfers(d->context, way, number);
 }
 
 gs_status gs_device_poll_transfers(gs_device *d, gs_device_way way, uint64_t number, bool wait, bool *done)
 {
     *done = true;
-    return gs_device_unified(d) ? GS_OK : d->ops->links->poll_transfers(d->context, way, number, wait, done);
+    return d->ops.links->poll_transfers(d->context, way, number, wait, done);
 }
 
 /* part[0] += part[1] + ..., in the order of the devices, so that it is the same every time. */
@@ -583,15 +524,13 @@ static gs_status reduce_by_host(gs_device *const *device, uint32_t devices, void
     gs_status st = GS_OK;
 
     for (uint32_t d = 0; d < devices && st == GS_OK; d++)
-        if (!gs_device_unified(device[d]))
-            st = device[d]->ops->links->fetch_part(device[d]->context, part[d], bytes);
+        st = device[d]->ops.links->fetch_part(device[d]->context, part[d], bytes);
     if (st == GS_OK)
         add_parts(part, devices, count, f64);
     for (uint32_t d = 0; d < devices && st == GS_OK; d++) {
         if (d > 0)
             memcpy(part[d], part[0], bytes);
-        if (!gs_device_unified(device[d]))
-            st = device[d]->ops->links->put_part(device[d]->context, part[d], bytes);
+        st = device[d]->ops.links->put_part(device[d]->context, part[d], bytes);
     }
     return st;
 }
@@ -602,41 +541,39 @@ gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void 
     const gs_device *one = NULL;
     if (devices == 1)
         return GS_OK;
-    if (list_contexts(context, &one, device, devices) < devices || !one->ops->links->sums_alone(one->context))
+    if (list_contexts(context, &one, device, devices) < devices || !one->ops.links->sums_alone(one->context))
         return reduce_by_host(device, devices, part, count, f64);
-    return one->ops->links->all_reduce(context, devices, part, count, f64);
+    return one->ops.links->all_reduce(context, devices, part, count, f64);
 }
 
 /* ---- reads of files by the device itself ---- */
 
 gs_status gs_device_probe_reads(gs_device *d, const char *path)
 {
-    if (d->ops->reads == NULL)
-        return gs_fail(GS_EUNSUPPORTED, "device %s has no memory of its own", gs_device_name(d));
-    return d->ops->reads->probe_reads(d->context, path);
+    return d->ops.reads->probe_reads(d->context, path);
 }
 
 gs_status gs_device_open_reads(gs_device *d, void *first, uint64_t bytes)
 {
     assert((uintptr_t)first % GS_BLOCK_BYTES == 0);
-    return d->ops->reads->open_reads(d->context, first, bytes);
+    return d->ops.reads->open_reads(d->context, first, bytes);
 }
 
 gs_status gs_device_add_file(gs_device *d, const char *path, uint32_t *file)
 {
-    return d->ops->reads->add_file(d->context, path, file);
+    return d->ops.reads->add_file(d->context, path, file);
 }
 
 gs_status gs_device_begin_read(gs_device *d, const gs_device_read *r, uint64_t *number)
 {
     assert(r->offset % GS_BLOCK_BYTES == 0 && r->bytes % GS_BLOCK_BYTES == 0 && r->bytes > 0);
     assert((uintptr_t)r->to % GS_BLOCK_BYTES == 0);
-    return d->ops->reads->begin_read(d->context, r, number);
+    return d->ops.reads->begin_read(d->context, r, number);
 }
 
 gs_status gs_device_poll_read(gs_device *d, uint64_t number, bool wait, bool *done)
 {
-    return d->ops->reads->poll_read(d->context, number, wait, done);
+    return d->ops.reads->poll_read(d->context, number, wait, done);
 }
 
 /* ---- ceilings ---- */
@@ -646,7 +583,7 @@ gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint3
     if (rows == 0 || in == 0 || out == 0)
         return gs_fail(GS_EINVAL, "cannot measure a product of %u x %u x %u: every size must be at least 1", rows,
                        in, out);
-    return d->ops->ceilings->measure_gemm(d->context, rows, in, out, flops_per_second);
+    return d->ops.ceilings->measure_gemm(d->context, rows, in, out, flops_per_second);
 }
 
 gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t width, double *bytes_per_second)
@@ -655,10 +592,10 @@ gs_status gs_device_measure_gather(gs_device *d, uint64_t table_rows, uint32_t w
         return gs_fail(GS_EINVAL,
                        "cannot measure a gather from %llu rows of %u floats: 1 to 2^32 - 1 rows, and a width",
                        (unsigned long long)table_rows, width);
-    return d->ops->ceilings->measure_gather(d->context, table_rows, width, bytes_per_second);
+    return d->ops.ceilings->measure_gather(d->context, table_rows, width, bytes_per_second);
 }
 
 gs_status gs_device_measure_copy(gs_device *d, double *bytes_per_second)
 {
-    return d->ops->ceilings->measure_copy(d->context, bytes_per_second);
+    return d->ops.ceilings->measure_copy(d->context, bytes_per_second);
 }

@@ -444,7 +444,7 @@ gs_status gs_device_put_state(gs_device *d, uint32_t run, const float *const *st
 /* The learned parameters as they were before the last step. Waits. */
 gs_status gs_device_fetch_previous(gs_device *d, float *const *param);
 /* The host has them again: passes bring the parameters and take the gradients. */
-gs_status gs_device_leave_params(gs_device *d);
+void gs_device_leave_params(gs_device *d);
 /* Did the steps before the last pass that ended leave finite numbers alone? The answer came with what the pass brought
  * back; does not wait. */
 bool gs_device_stepped_well(const gs_device *d);

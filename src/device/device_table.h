@@ -10,7 +10,8 @@
 
 #include "device/device.h"
 
-/* Each list has X(type, name, (arguments)) of every entry. */
+/* Each list has X(type, name, (arguments)) of every entry. Of nouns that a device may lack, behind it stands what is
+ * done where memory is the host's: device.c makes tables of it, so that nobody asks which kind a device is. */
 
 /* Programs, and their launches. */
 #define GS_DEVICE_OF_COMPUTE(X) \
@@ -41,70 +42,78 @@
 
 /* Memory of its own, and launches that return before they are done. */
 #define GS_DEVICE_OF_MEMORY(X) \
-    X(gs_status, free_memory, (const void *context, uint64_t *bytes)) \
-    X(void, set_budget, (void *context, uint64_t bytes)) \
-    X(gs_device_libraries, libraries, (const void *context)) \
-    X(gs_status, take_memory, (void *context, const gs_device_memory *m, void **arena)) \
-    X(void, give_memory, (void *context)) \
-    X(const char *, unpinned, (const void *context)) \
-    X(void, quiet, (void *context)) \
-    X(gs_device_copied, take_copied, (void *context)) \
-    X(gs_status, peek, (void *context, void *to, const void *from, uint64_t bytes)) \
-    X(gs_status, pick_rows, (void *context, const gs_pick_launch *l)) \
-    X(uint64_t, draw_bytes, (const gs_draw_launch *l)) \
-    X(gs_status, draw, (void *context, const gs_draw_launch *l, gs_draw_counts *out)) \
-    X(gs_status, begin_group, (void *context)) \
-    X(gs_status, end_group, (void *context, gs_status st)) \
-    X(gs_status, step_in, (void *context)) \
-    X(gs_status, follow, (void *context, void *stream)) \
-    X(gs_status, lead, (void *context, void *stream)) \
-    X(void, step_aside, (void *context)) \
-    X(bool, has, (const void *context, const void *memory)) \
-    X(uint64_t, last_launch, (const void *context)) \
-    X(gs_status, poll, (void *context, uint64_t launch, bool wait, bool *done)) \
-    X(gs_status, time_launches, (void *context)) \
-    X(bool, launch_span, (const void *context, uint64_t first, uint64_t last, double span[2]))
+    X(gs_status, free_memory, (const void *context, uint64_t *bytes), return GS_OK) \
+    X(void, set_budget, (void *context, uint64_t bytes), return) \
+    X(gs_device_libraries, libraries, (const void *context), return (gs_device_libraries){0, 0}) \
+    X(gs_status, take_memory, (void *context, const gs_device_memory *m, void **arena), *arena = NULL; return GS_OK) \
+    X(void, give_memory, (void *context), return) \
+    X(const char *, unpinned, (const void *context), return NULL) \
+    X(void, quiet, (void *context), return) \
+    X(gs_device_copied, take_copied, (void *context), return (gs_device_copied){0, 0}) \
+    X(gs_status, peek, (void *context, void *to, const void *from, uint64_t bytes), \
+       memcpy(to, from, bytes); return GS_OK) \
+    X(gs_status, pick_rows, (void *context, const gs_pick_launch *l), return no_own("no rows are picked")) \
+    X(uint64_t, draw_bytes, (const gs_draw_launch *l), return 0) \
+    X(gs_status, draw, (void *context, const gs_draw_launch *l, gs_draw_counts *out), \
+       return no_own("no batches are drawn")) \
+    X(gs_status, begin_group, (void *context), return GS_OK) \
+    X(gs_status, end_group, (void *context, gs_status st), return st) \
+    X(gs_status, step_in, (void *context), return GS_OK) \
+    X(gs_status, follow, (void *context, void *stream), return GS_OK) \
+    X(gs_status, lead, (void *context, void *stream), return GS_OK) \
+    X(void, step_aside, (void *context), return) \
+    X(bool, has, (const void *context, const void *memory), return false) \
+    X(uint64_t, last_launch, (const void *context), return 0) \
+    X(gs_status, poll, (void *context, uint64_t launch, bool wait, bool *done), return GS_OK) \
+    X(gs_status, time_launches, (void *context), return GS_OK) \
+    X(bool, launch_span, (const void *context, uint64_t first, uint64_t last, double span[2]), return false)
 
 /* Links of its memory to the host's and to others of its kind, and sums over them: does it make a sum over devices
  * without the host, and of all of them together, where it does? Where it does not, a part of the pass comes to where
  * the host has it, and goes back. */
 #define GS_DEVICE_OF_LINKS(X) \
-    X(void, bus_place, (const void *context, char place[GS_DEVICE_PLACE_BYTES])) \
-    X(bool, speed, (const void *context, gs_gpu_speed *out)) \
-    X(gs_device_reach, reaches, (const void *context, const void *peer)) \
-    X(gs_status, open_peer, (void *context, const void *peer, bool *open)) \
-    X(gs_status, join, (void *const *context, uint32_t devices)) \
+    X(void, bus_place, (const void *context, char place[GS_DEVICE_PLACE_BYTES]), return) \
+    X(bool, speed, (const void *context, gs_gpu_speed *out), return false) \
+    X(gs_device_reach, reaches, (const void *context, const void *peer), return (gs_device_reach){.reaches = false}) \
+    X(gs_status, open_peer, (void *context, const void *peer, bool *open), return GS_OK) \
+    X(gs_status, join, (void *const *context, uint32_t devices), return GS_OK) \
     X(gs_status, transfer, (void *context, gs_device_way way, const void *peer, void *to, const void *from, \
-       uint64_t bytes)) \
-    X(gs_status, send_rows, (void *context, const gs_rows_launch *l)) \
-    X(gs_status, mark_transfers, (void *context, gs_device_way way, uint64_t *number)) \
-    X(gs_status, poll_transfers, (void *context, gs_device_way way, uint64_t number, bool wait, bool *done)) \
-    X(bool, sums_alone, (const void *context)) \
-    X(gs_status, all_reduce, (void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64)) \
-    X(gs_status, fetch_part, (void *context, void *part, uint64_t bytes)) \
-    X(gs_status, put_part, (void *context, const void *part, uint64_t bytes))
+       uint64_t bytes), memcpy(to, from, bytes); return GS_OK) \
+    X(gs_status, send_rows, (void *context, const gs_rows_launch *l), return copy_rows(l)) \
+    X(gs_status, mark_transfers, (void *context, gs_device_way way, uint64_t *number), return GS_OK) \
+    X(gs_status, poll_transfers, (void *context, gs_device_way way, uint64_t number, bool wait, bool *done), \
+       return GS_OK) \
+    X(bool, sums_alone, (const void *context), return false) \
+    X(gs_status, all_reduce, (void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64), \
+       return GS_OK) \
+    X(gs_status, fetch_part, (void *context, void *part, uint64_t bytes), return GS_OK) \
+    X(gs_status, put_part, (void *context, const void *part, uint64_t bytes), return GS_OK)
 
 /* Learned parameters that it holds for a run, with their gradients and the optimiser's state. */
 #define GS_DEVICE_OF_PARAMS(X) \
-    X(gs_status, keep_params, (void *context, const float *const *param, uint32_t states)) \
-    X(gs_status, gradient_norm, (void *context, double *out)) \
-    X(gs_status, step, (void *context, const gs_update *u)) \
-    X(bool, stepped_well, (const void *context)) \
-    X(gs_status, fetch_params, (void *context, float *const *param)) \
-    X(gs_status, fetch_previous, (void *context, float *const *param)) \
-    X(gs_status, fetch_state, (void *context, uint32_t run, float *const *state)) \
-    X(gs_status, put_state, (void *context, uint32_t run, const float *const *state)) \
-    X(void, leave_params, (void *context))
+    X(gs_status, keep_params, (void *context, const float *const *param, uint32_t states), \
+       return no_own("no parameters are kept")) \
+    X(gs_status, gradient_norm, (void *context, double *out), return no_own("no parameters are kept")) \
+    X(gs_status, step, (void *context, const gs_update *u), return no_own("no parameters are kept")) \
+    X(bool, stepped_well, (const void *context), return true) \
+    X(gs_status, fetch_params, (void *context, float *const *param), return no_own("no parameters are kept")) \
+    X(gs_status, fetch_previous, (void *context, float *const *param), return no_own("no parameters are kept")) \
+    X(gs_status, fetch_state, (void *context, uint32_t run, float *const *state), \
+       return no_own("no parameters are kept")) \
+    X(gs_status, put_state, (void *context, uint32_t run, const float *const *state), \
+       return no_own("no parameters are kept")) \
+    X(void, leave_params, (void *context), return)
 
 /* Files that it reads by itself. */
 #define GS_DEVICE_OF_READS(X) \
-    X(gs_status, probe_reads, (void *context, const char *path)) \
-    X(gs_status, open_reads, (void *context, void *first, uint64_t bytes)) \
-    X(gs_status, add_file, (void *context, const char *path, uint32_t *file)) \
-    X(gs_status, begin_read, (void *context, const gs_device_read *r, uint64_t *number)) \
-    X(gs_status, poll_read, (void *context, uint64_t number, bool wait, bool *done))
+    X(gs_status, probe_reads, (void *context, const char *path), return no_own("no file is read")) \
+    X(gs_status, open_reads, (void *context, void *first, uint64_t bytes), return no_own("no file is read")) \
+    X(gs_status, add_file, (void *context, const char *path, uint32_t *file), return no_own("no file is read")) \
+    X(gs_status, begin_read, (void *context, const gs_device_read *r, uint64_t *number), \
+       return no_own("no file is read")) \
+    X(gs_status, poll_read, (void *context, uint64_t number, bool wait, bool *done), return no_own("no file is read"))
 
-#define X(type, name, arguments) type (*name) arguments;
+#define X(type, name, arguments, ...) type (*name) arguments;
 typedef struct gs_device_compute { GS_DEVICE_OF_COMPUTE(X) } gs_device_compute;
 typedef struct gs_device_ceilings { GS_DEVICE_OF_CEILINGS(X) } gs_device_ceilings;
 typedef struct gs_device_own_memory { GS_DEVICE_OF_MEMORY(X) } gs_device_own_memory;
@@ -119,21 +128,24 @@ typedef struct gs_device_ops {
     /* of every device */
     const gs_device_compute *compute;
     const gs_device_ceilings *ceilings;
-    /* NULL: it computes on host memory */
+    /* of what opens one, NULL: it computes on host memory */
     const gs_device_own_memory *memory;
     /* there where `memory` is */
     const gs_device_links *links;
-    /* NULL: parameters are the host's */
+    /* likewise: parameters are the host's */
     const gs_device_params *params;
-    /* NULL: the host reads for it */
+    /* likewise: the host reads for it */
     const gs_device_reads *reads;
 } gs_device_ops;
 
 /* Of device.c, and of tests that make one. */
 struct gs_device {
-    const gs_device_ops *ops;
+    gs_device_ops ops; /* all nouns are there */
     void *context;
 };
+
+/* The device of these tables, of which those that may lack are the host's. */
+gs_device gs_device__of(const gs_device_ops *ops, void *context);
 
 /* GS_EUNSUPPORTED: a noun that every device has is not there, or one is not complete; the line names it. */
 gs_status gs_device__check(const gs_device_ops *ops, const char *device);

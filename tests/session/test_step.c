@@ -60,7 +60,7 @@ static void open_fixture(fixture *f, bool on_device)
     f->params = (gs_device_params){
         .step = step, .fetch_params = fetch_params, .fetch_previous = fetch_previous, .keep_params = keep_params};
     f->ops = (gs_device_ops){.params = on_device ? &f->params : NULL};
-    f->device = (struct gs_device){.ops = &f->ops, .context = f};
+    f->device = gs_device__of(&f->ops, f);
     f->value[0] = f->values, f->value[1] = f->values + LEARNED;
     f->best_value[0] = f->best, f->best_value[1] = f->best + LEARNED;
     f->s.program = &f->program; /* without tables */
