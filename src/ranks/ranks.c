@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -488,8 +489,14 @@ gs_status gs_ranks_open(void)
         return GS_OK;
     if ((library = load_module()) != NULL)
         ranks.module = dlsym(library, GS_RANKS_MODULE_NAME);
-    if (ranks.module != NULL)
-        return join();
+    if (ranks.module != NULL) {
+        sigset_t all, before;
+        sigfillset(&all); /* of MPI's threads none takes what ends the program: that is for whoever listens for it */
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        const gs_status st = join();
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return st;
+    }
     if (started == 1) /* as good as alone */
         return GS_OK;
     ranks.self = launched_as(); /* one speaks for all */

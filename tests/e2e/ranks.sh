@@ -131,15 +131,27 @@ for n in 2 3; do
 done
 cmp "$work/on2.safetensors" "$work/whole.safetensors" && pass || fail "gone on from is not the whole"
 
-# A rank that is stopped is named (killed_ranks.sh kills some).
-mpirun -n 3 "$GNNSTREAM" train "$work/store" --model gcn --epochs 1000000 --threads 1 --io-timeout 1 \
-    --metrics "$work/long.jsonl" >"$work/stdout" 2>&1 &
-launcher=$!
-for _ in {1..200}; do # until epochs are done
-    [ -s "$work/long.jsonl" ] && break
-    sleep 0.1
-done
-victim=$(pgrep -f "train $work/store --model gcn --epochs 1000000" | tail -n 1)
+# begin_long RANKS OPTIONS...: a run without end, in $launcher, whose last rank is $victim.
+begin_long()
+{
+    rm -f "$work/long.jsonl"
+    mpirun -n "$1" "$GNNSTREAM" train "$work/store" --model gcn --epochs 1000000 --threads 1 "${@:2}" \
+        --metrics "$work/long.jsonl" >"$work/stdout" 2>&1 &
+    launcher=$!
+    for _ in {1..200}; do # until epochs are done
+        [ -s "$work/long.jsonl" ] && break
+        sleep 0.1
+    done
+    victim=$(pgrep -f "train $work/store --model gcn --epochs 1000000" | tail -n 1)
+}
+# One that is told to end ends all, and nothing is lost.
+begin_long 2 --save "$work/ended.safetensors"
+kill -TERM "$victim"
+wait $launcher
+grep -q 'interrupted in epoch .*; wrote .*ended.safetensors' "$work/stdout" && [ -s "$work/ended.safetensors" ] &&
+    pass || fail "told to end" "$work/stdout"
+# One that is stopped is named (killed_ranks.sh kills some).
+begin_long 3 --io-timeout 1
 kill -STOP "$victim"
 wait $launcher && fail "stopped: the launcher says that all is well" || pass
 grep -Eq 'rank [0-2] has not answered for' "$work/stdout" && pass || fail "stopped" "$work/stdout"
