@@ -146,7 +146,7 @@ GS_API gs_status gs_run_tensor(const gs_run *run, uint32_t index, gs_tensor_info
 GS_API gs_status gs_run_get_tensor(gs_run *run, uint32_t index, float *out, uint64_t count);
 GS_API gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, uint64_t count);
 /* All tensors from and to a .safetensors file, the latter whole or not at all, and not in place of a file of another
- * kind (GS_EEXIST). Loading is as setting. */
+ * kind (GS_EEXIST). Loading is as setting. Of ranks that learn rows of vertices all save, and rank 0 has the file. */
 GS_API gs_status gs_run_load(gs_run *run, const char *path);
 GS_API gs_status gs_run_save(gs_run *run, const char *path);
 
@@ -169,7 +169,7 @@ typedef struct gs_checkpoint_report {
 /* Writes a checkpoint of the run as it is after its last whole epoch, or step on a batch, besides those that are due by
  * .checkpoint_every; the last two are kept. Also of a run whose pass failed or was stopped: stopping writes one by
  * itself, and the error says so. GS_EINVAL: no .checkpoint, or no step is done. GS_EIO, GS_ENOMEM; GS_EDEVICE: weights
- * left the finite numbers. */
+ * left the finite numbers. Of ranks that learn rows of vertices all call it. */
 GS_API gs_status gs_run_checkpoint(gs_run *run);
 /* Does not block. */
 GS_API gs_status gs_run_checkpoints(const gs_run *run, gs_checkpoint_report *out);

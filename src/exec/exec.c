@@ -325,7 +325,8 @@ gs_status gs_exec__read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_
 
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
 {
-    return e->plan->ranks > 0 ? gs_exec__read_rows_of_ranks(e, array, first, rows, dst)
+    return e->plan->ranks > 0 && !e->program->array[array].lasting
+               ? gs_exec__read_rows_of_ranks(e, array, first, rows, dst)
                               : gs_exec__read_rows(e, array, first, rows, dst);
 }
 

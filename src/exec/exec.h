@@ -315,12 +315,12 @@ gs_status gs_trace_end(FILE *out, const char *path);
 #define GS_EXEC_MARK_BYTES sizeof(uint64_t)
 
 /* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. Of several ranks all
- * call it, with the same. */
+ * call it, with the same; but rows that stay between passes each has of its own vertices. */
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
 
 /* Rows of arrays of the run, f32, side by side: goes over all vertices in store order, by tiles of `tile` rows at most,
  * none of two intervals. Or over some of them: blocks of the disk that have none of these are neither read nor written,
- * and tiles that have none are left out. Between passes. */
+ * and tiles that have none are left out. Between passes. A rank goes over its own rows, without names. */
 typedef struct gs_exec_column {
     uint32_t array;
     bool read, write;

@@ -2,7 +2,8 @@
  *
  * Passes are idle, so io is the sweep's alone. Tiles that are kept in host memory stay where they are; those of the
  * run's file go through two halves of a buffer: one is computed on while the other is written out, then read into.
- * Where rows are named, a tile's are those of a tile of all, and of the file the blocks that they are in.
+ * Where rows are named, a tile's are those of a tile of all, and of the file the blocks that they are in. A rank goes
+ * over its own rows.
  */
 #include <assert.h>
 
@@ -161,10 +162,16 @@ static gs_status compute(sweep *s, const tile *t)
     return s->c->fn(s->c->context, t->first, t->rows, row);
 }
 
+static uint64_t end_of(const sweep *s)
+{
+    const uint64_t all = s->e->chunks.vertices;
+    return s->e->plan->ranks > 0 ? GS_MIN(all, s->e->plan->own_rows[1]) : all;
+}
+
 /* The tile of `first`, or one of no rows behind the last. */
 static tile tile_at(const sweep *s, uint64_t first, uint32_t half)
 {
-    const uint64_t per = s->e->chunks.interval_rows, all = s->e->chunks.vertices;
+    const uint64_t per = s->e->chunks.interval_rows, all = end_of(s);
     const uint64_t left = first < all ? GS_MIN(per - first % per, all - first) : 0;
     return (tile){.first = first, .rows = GS_MIN(left, s->c->tile), .half = half, .names = 1};
 }
@@ -173,7 +180,7 @@ static tile tile_at(const sweep *s, uint64_t first, uint32_t half)
 static tile named_tile(const sweep *s, uint32_t name, uint32_t half)
 {
     const uint32_t *const named = s->c->named, names = s->c->names;
-    const uint64_t per = s->e->chunks.interval_rows, row = name < names ? named[name] : s->e->chunks.vertices;
+    const uint64_t per = s->e->chunks.interval_rows, row = name < names ? named[name] : end_of(s);
     tile t = tile_at(s, row - row % per % s->c->tile, half);
 
     t.name = name;
@@ -193,7 +200,7 @@ static tile next_tile(const sweep *s, const tile *now)
 
 static gs_status go_over(sweep *s)
 {
-    tile now = s->c->named == NULL ? tile_at(s, 0, 0) : named_tile(s, 0, 0);
+    tile now = s->c->named == NULL ? tile_at(s, s->e->plan->own_rows[0], 0) : named_tile(s, 0, 0);
     gs_status st = transfer(s, &now, false);
 
     while (now.rows > 0 && st == GS_OK) {

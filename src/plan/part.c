@@ -389,6 +389,8 @@ static gs_status begin(listing *x)
     *p = (gs_plan){.devices = 1, .passes = w->passes, .ranks = w->devices, .rank = x->rank,
                    .flight_bytes = w->flight_bytes, .lasting_bytes = w->lasting_bytes, .host_bytes = w->host_bytes,
                    .device_bytes = w->device_bytes, .table_bytes = w->table_bytes};
+    for (uint32_t k = 0; k < 2 && x->owners.rows != NULL; k++)
+        p->own_rows[k] = (uint64_t)x->owners.rows->first[x->rank + k] * x->interval_rows;
     memcpy(p->region_bytes, w->region_bytes, sizeof(p->region_bytes));
     p->arena_bytes[0] = w->arena_bytes[x->rank];
     p->pass = gs_calloc((size_t)w->passes + 1, sizeof(*p->pass));

@@ -12,15 +12,16 @@
 
 #include "plan/plan.h"
 
-/* Rows of the store that one rank alone has: it sends them to others, like those that it made. */
+/* Rows that one rank alone has, though no pass makes them: it sends them to others, like those that it made. Those of
+ * learned tables are so. */
 typedef struct gs_part_rows {
     const uint32_t *first; /* [ranks + 1] the first interval of each rank */
-    uint32_t arrays;       /* a bit for each gs_array_id: its rows are so; of others each rank has all */
+    uint32_t arrays;       /* a bit for each gs_array_id: rows of the store that are so; of others each rank has all */
 } gs_part_rows;
 
 /* The part of rank `rank` of `whole`, whose devices are as many as there are ranks; each makes the same of it. `rows`
- * NULL: each reads the store's rows for itself. To be freed with gs_plan_free(). GS_ENOMEM; GS_EUNSUPPORTED: the plan
- * moves what ranks do not send. */
+ * NULL: each reads the store's rows for itself, and there are no tables. To be freed with gs_plan_free(). GS_ENOMEM;
+ * GS_EUNSUPPORTED: the plan moves what ranks do not send. */
 gs_status gs_plan_take_part(gs_plan **out, const gs_plan *whole, const gs_program *program, uint32_t parts,
                             uint32_t interval_rows, const gs_part_rows *rows, uint32_t rank);
 

@@ -83,12 +83,14 @@ static gs_status put(gs_owners *o, uint32_t i, const stretch *x, uint32_t who, u
 
 static uint16_t bit(uint32_t rank) { return (uint16_t)(1u << rank); }
 
-/* ---- rows of the store that are dealt ------------------------------------- */
+/* ---- rows that are dealt --------------------------------------------------- */
 
 bool gs_owners_deal(const gs_owners *o, uint32_t file)
 {
-    const int id = file < o->program->arrays ? o->program->array[file].store_id : -1;
-    return o->rows != NULL && id >= 0 && (o->rows->arrays >> id & 1) != 0;
+    if (o->rows == NULL || file >= o->program->arrays)
+        return false;
+    const int id = o->program->array[file].store_id;
+    return id < 0 ? o->program->array[file].lasting : (o->rows->arrays >> id & 1) != 0;
 }
 
 uint32_t gs_owners_of(const gs_owners *o, uint32_t interval)
@@ -257,6 +259,22 @@ static gs_status begin_dealt(gs_owners *o, uint32_t r)
     return st;
 }
 
+/* Of what stays on the hosts, and no pass writes, each rank has the rows of its own intervals. */
+static gs_status begin_lasting(gs_owners *o, const gs_resident *k)
+{
+    const uint64_t interval = sizeof(float) * o->program->array[k->file].width * o->interval_rows;
+    gs_status st = GS_OK;
+
+    for (uint32_t rank = 0; rank < o->ranks && st == GS_OK; rank++) {
+        const uint64_t begin = GS_MAX(k->first, interval * o->rows->first[rank]),
+                       end = GS_MIN(k->first + k->bytes, interval * o->rows->first[rank + 1]);
+        if (begin < end)
+            st = gs_spans_set(&o->resident, (gs_span){k->offset + begin - k->first, k->offset + end - k->first, rank,
+                                                      GS_NONE});
+    }
+    return st;
+}
+
 /* What devices keep comes from what is kept on their hosts. */
 static void want_kept(gs_owners *o, uint32_t r)
 {
@@ -277,6 +295,8 @@ gs_status gs_owners_begin(gs_owners *o)
     o->ring.count = o->resident.count = o->file.count = 0;
     for (uint32_t r = 0; r < o->plan->residents && st == GS_OK; r++) {
         const gs_resident *const k = &o->plan->resident[r];
+        if (k->memory == GS_HOST && !k->load && gs_owners_deal(o, k->file))
+            st = begin_lasting(o, k);
         if (k->memory != GS_HOST || !k->load)
             continue;
         if (gs_owners_deal(o, k->file)) {

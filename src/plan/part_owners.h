@@ -41,7 +41,7 @@ gs_status gs_owners_begin(gs_owners *o);
 /* A move of any kind: fills `piece` or `writer`. */
 gs_status gs_owners_follow(gs_owners *o, uint32_t task);
 
-/* Is it an array of the store that is dealt to the ranks? */
+/* Is it an array that is dealt to the ranks: of the store, or of those that the run keeps between passes? */
 bool gs_owners_deal(const gs_owners *o, uint32_t file);
 /* Who has the rows of an interval there. */
 uint32_t gs_owners_of(const gs_owners *o, uint32_t interval);

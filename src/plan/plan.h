@@ -231,6 +231,7 @@ typedef struct gs_plan {
     uint64_t device_bytes;     /* of the device that has most */
     uint64_t table_bytes;      /* of this plan itself (part of host_bytes) */
     uint32_t ranks, rank;      /* of a part: of how many, and whose it is; 0: the whole plan */
+    uint64_t own_rows[2];      /* of a part: from the first vertex of the rank to the one behind the last */
     uint8_t *maker;            /* [stages * parts] of a part: the rank whose rows those of an interval are, that a stage
                                 * makes; else NULL */
 } gs_plan;

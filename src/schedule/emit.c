@@ -189,14 +189,16 @@ static gs_status list_residents(struct emitter *e)
     return GS_OK;
 }
 
-/* Rows of the store that owners have alone are as if those had made them. */
+/* Rows of the store, and of tables, that owners have alone are as if those had made them. */
 static void note_dealt(struct emitter *e)
 {
     const gs_schedule_config *const c = e->l->config;
 
     for (uint32_t a = 0; a < e->l->program->arrays; a++) {
-        const int id = e->l->program->array[a].store_id;
-        for (uint32_t i = 0, d = 0; id >= 0 && (c->dealt_arrays >> id & 1) != 0 && i < e->l->parts; i++) {
+        const gs_array *const array = &e->l->program->array[a];
+        const bool dealt = array->store_id < 0 ? array->lasting && c->owners != NULL
+                                               : (c->dealt_arrays >> array->store_id & 1) != 0;
+        for (uint32_t i = 0, d = 0; dealt && i < e->l->parts; i++) {
             while (i >= c->owners[d + 1])
                 d++;
             e->spill.maker[(uint64_t)a * e->l->parts + i] = (uint8_t)(1 + d);

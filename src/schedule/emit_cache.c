@@ -53,13 +53,14 @@ void gs_emit__read_of(gs_task *t, const struct emitter *e, uint32_t unit, uint32
         t->bytes = l->set[set].chunk[chunk].length;
     } else if (l->spill_interval[t->file] == 0) {
         gs_emit__store_extent(l, t->file, gs_interval_first(l->chunks, unit % parts) + first, rows, t, skip);
-        t->target = l->memory.apart ? unit % parts : 0; /* the extent may begin before it */
     } else {
         const uint64_t row = l->row_bytes[t->file], begin = gs_align_down(first * row, GS_BLOCK_BYTES);
         t->source = gs_place_on_disk(gs_emit__spilled_at(e, t->file, unit % parts) + begin);
         t->bytes = gs_align_up((first + rows) * row, GS_BLOCK_BYTES) - begin;
         *skip = first * row - begin;
     }
+    if (unit < rows_units)
+        t->target = l->memory.apart ? unit % parts : 0; /* bytes of the store may begin before it */
 }
 
 bool gs_emit__is_kept(const struct emitter *e, uint32_t unit)

@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "base/radix.h"
 #include "base/size.h"
+#include "ranks/ranks.h"
 #include "session/session.h"
 #include "session/store_rows.h"
 
@@ -120,19 +121,22 @@ typedef struct going {
     void *context;
     gs_block_reader reader;
     uint32_t *id;              /* of the tile; NULL: nobody asks for them */
-    uint64_t at, left, block;  /* in the reader's block: the next id, how many; the next block */
+    uint64_t at, left;         /* in the reader's block: the next id, how many */
 } going;
 
-static gs_status next_ids(going *g, uint64_t rows)
+/* Of rows from `first` on; those of a rank may begin anywhere in a block. */
+static gs_status next_ids(going *g, uint64_t first, uint64_t rows)
 {
+    const uint64_t block_ids = GS_SUM_BYTES / sizeof(uint32_t);
+
     for (uint64_t done = 0; done < rows;) {
         if (g->left == 0) {
             uint64_t bytes;
-            const gs_status st = gs_block_reader_next(&g->reader, g->block++, &bytes);
+            const gs_status st = gs_block_reader_next(&g->reader, (first + done) / block_ids, &bytes);
             if (st != GS_OK)
                 return st;
-            g->at = 0;
-            g->left = bytes / sizeof(uint32_t);
+            g->at = (first + done) % block_ids;
+            g->left = bytes / sizeof(uint32_t) - g->at;
         }
         const uint64_t n = GS_MIN(g->left, rows - done);
         memcpy(g->id + done, (const uint32_t *)g->reader.block + g->at, n * sizeof(*g->id));
@@ -146,8 +150,7 @@ static gs_status next_ids(going *g, uint64_t rows)
 static gs_status go_on(void *context, uint64_t first, uint64_t rows, float *const *row)
 {
     going *const g = context;
-    const gs_status st = g->id != NULL ? next_ids(g, rows) : GS_OK;
-    (void)first;
+    const gs_status st = g->id != NULL ? next_ids(g, first, rows) : GS_OK;
     return st == GS_OK ? g->fn(g->context, rows, row, g->id) : st;
 }
 
@@ -270,6 +273,58 @@ gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t a
         column[i] = (gs_exec_column){.array = array[i], .read = true, .write = true};
     const gs_status st = sweep_list(s, column, write_tile, &g);
     *finite = g.finite;
+    return st;
+}
+
+/* ---- rows of ranks ---- */
+
+/* What rank 0 asks of the one that has them; rows of 0: nothing any more. */
+typedef struct asking {
+    uint64_t first, rows;
+    uint32_t array, rank;
+} asking;
+
+static gs_status read_of(gs_session *s, const asking *a, float *dst)
+{
+    gs_status st;
+
+    if (a->rank == gs_ranks_self())
+        return gs_exec_read_rows(s->run.exec, a->array, a->first, a->rows, dst);
+    if ((st = gs_ranks_share((void *)(uintptr_t)a, sizeof(*a))) != GS_OK)
+        return st;
+    return gs_ranks_pass(false, a->rank, dst, a->rows * s->program->array[a->array].width * sizeof(*dst));
+}
+
+gs_status gs_session_read_table(gs_session *s, uint32_t array, uint64_t first, uint64_t rows, float *dst)
+{
+    const uint32_t width = s->program->array[array].width;
+    const uint64_t per = gs_store_chunks(s->store)->interval_rows, end = first + rows;
+    const uint32_t *const owner = s->machine.owners;
+    gs_status st = GS_OK;
+
+    if (gs_ranks_count() == 1)
+        return gs_exec_read_rows(s->run.exec, array, first, rows, dst);
+    for (asking a = {.first = first, .array = array}; a.first < end && st == GS_OK; a.first += a.rows) {
+        while (a.first >= per * owner[a.rank + 1])
+            a.rank++;
+        a.rows = GS_MIN(GS_MIN(end, per * owner[a.rank + 1]) - a.first, tile_rows(s, width));
+        st = read_of(s, &a, dst + (a.first - first) * width);
+    }
+    return st;
+}
+
+gs_status gs_session_give_tables(gs_session *s)
+{
+    float *const tile = s->run.sweep;
+    gs_status st = GS_OK;
+
+    for (asking a = {0}; st == GS_OK;) {
+        if ((st = gs_ranks_share(&a, sizeof(a))) != GS_OK || a.rows == 0 || gs_ranks_self() == 0)
+            break;
+        if (a.rank == gs_ranks_self() &&
+            (st = gs_exec_read_rows(s->run.exec, a.array, a.first, a.rows, tile)) == GS_OK)
+            st = gs_ranks_pass(true, 0, tile, a.rows * s->program->array[a.array].width * sizeof(*tile));
+    }
     return st;
 }
 

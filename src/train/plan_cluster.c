@@ -231,7 +231,7 @@ static gs_status measure(moved *out, const scene *x, const gs_session *s)
 
     if (s->plan->devices > 0)
         st = gs_plan_take_part(&part, s->plan, s->program, t->parts, t->interval_rows,
-                               rows.arrays != 0 ? &rows : NULL, rank);
+                               &rows, rank);
     if (st == GS_OK)
         add_up(out, x, s, part != NULL ? part : s->plan, rank);
     gs_plan_free(part);

@@ -533,12 +533,12 @@ bool gs_run__checkpoint_is_due(const gs_run *r)
 
 gs_status gs_run__checkpoint_if_due(gs_run *r)
 {
-    if (!gs_run__checkpoint_is_due(r))
-        return GS_OK;
-    return save(r) == GS_EDEVICE ? GS_EDEVICE : GS_OK;
+    const bool lost = gs_run__checkpoint_is_due(r) && save(r) == GS_EDEVICE;
+    const gs_status st = gs_run__give_tables(r);
+    return lost ? GS_EDEVICE : st;
 }
 
-gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st)
+static gs_status keep_state(gs_run *r, gs_status st)
 {
     char hint[600], far[GS_HOW_FAR_BYTES];
 
@@ -562,6 +562,18 @@ gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st)
     return gs_fail_hint(st, hint);
 }
 
+/* Ranks that have tables together end together only where they were asked to. */
+gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st)
+{
+    if (!gs_run__tables_are_shared(r))
+        return keep_state(r, st);
+    if (st != GS_EINTERRUPTED)
+        return st;
+    st = keep_state(r, st);
+    const gs_status given = gs_run__give_tables(r);
+    return given == GS_OK ? st : given;
+}
+
 /* ---- the public calls ---------------------------------------------------- */
 
 gs_status gs_run_checkpoint(gs_run *run)
@@ -570,6 +582,8 @@ gs_status gs_run_checkpoint(gs_run *run)
 
     if ((st = gs_check_argument(run, "run")) != GS_OK)
         return st;
+    if (gs_run__tables_are_shared(run) && gs_ranks_self() > 0)
+        return gs_run__give_tables(run);
     if (run->saver.folder.path == NULL)
         return gs_fail(GS_EINVAL, "run: was opened without a folder for checkpoints; set .checkpoint");
     if (!gs_run__has_learned(run))
@@ -578,7 +592,9 @@ gs_status gs_run_checkpoint(gs_run *run)
         return gs_fail(GS_EINVAL, "run: is finished, and has the weights of an epoch before; write it before that");
     if (!run->whole)
         return gs_fail(GS_EINVAL, "run: failed in the midst of a step; go on from the checkpoint before");
-    return save(run);
+    st = save(run);
+    const gs_status given = gs_run__give_tables(run);
+    return st == GS_OK ? given : st;
 }
 
 gs_status gs_run_checkpoints(const gs_run *run, gs_checkpoint_report *out)

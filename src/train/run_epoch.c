@@ -9,6 +9,7 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "ranks/ranks.h"
 #include "session/tables.h"
 #include "train/figures.h"
 #include "train/run_internal.h"
@@ -40,7 +41,7 @@ typedef struct source {
 static gs_status rows_of(void *context, uint64_t first, uint64_t rows, float *dst)
 {
     const source *const x = context;
-    return gs_exec_read_rows(x->session->run.exec, x->array, first, rows, dst);
+    return gs_session_read_table(x->session, x->array, first, rows, dst);
 }
 
 static uint32_t array_of(const gs_table *t, uint32_t rows)
@@ -59,7 +60,7 @@ static gs_status columns_of(void *context, uint64_t first, uint64_t rows, float 
 
     for (uint64_t at = 0; at < rows && st == GS_OK; at += step) {
         const uint64_t n = GS_MIN(step, rows - at);
-        st = gs_exec_read_rows(x->session->run.exec, x->array, first + at, n, x->whole);
+        st = gs_session_read_table(x->session, x->array, first + at, n, x->whole);
         for (uint64_t r = 0; r < n && st == GS_OK; r++)
             memcpy(dst + (at + r) * x->columns, x->whole + r * x->width + (uint64_t)x->block * x->columns,
                    x->columns * sizeof(float));
@@ -180,13 +181,16 @@ static gs_status gradient_norm(double *out, gs_session *s, const gs_optim *o)
         rest = gs_optim_norm(&s->run.params);
     else if ((st = gs_session_gradient_norm(s, &rest)) != GS_OK)
         return st;
-    adding a = {.sum = rest * rest};
+    const bool apart = gs_ranks_count() > 1 && p->tables > 0; /* each rank has rows of its own */
+    adding a = {.sum = apart ? 0 : rest * rest};
     for (uint32_t t = 0; t < p->tables && st == GS_OK; t++) {
         const gs_exec_column column = {.array = p->table[t].gradient, .read = true};
         a.width = p->table[t].width;
         if (column.array != GS_NONE)
             st = gs_session_sweep(s, &column, 1, false, add_squares, &a);
     }
+    if (apart && (st = gs_ranks_agree(st)) == GS_OK && (st = gs_ranks_sum_f64(&a.sum, 1)) == GS_OK)
+        a.sum += rest * rest;
     *out = p->tables > 0 ? sqrt(a.sum) : rest;
     return st;
 }
@@ -252,7 +256,7 @@ static gs_status step_tables(gs_session *s, const gs_update *u)
         if (table->gradient != GS_NONE)
             st = gs_session_sweep(s, column, 2 + u->states, false, step_rows, &x);
     }
-    return st;
+    return s->program->tables > 0 ? gs_ranks_agree(st) : st;
 }
 
 /* ---- results of a pass --------------------------------------------------- */
@@ -385,11 +389,14 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
     e->over = gs_control_is_over(&r->control, e->epoch);
     gs_run__before_step(r);
     r->whole = false;
-    const uint64_t swept[2] = {s->run.swept[0], s->run.swept[1]};
+    const uint64_t before[2] = {s->run.swept[0], s->run.swept[1]};
     if ((st = step(s, &r->optim)) != GS_OK)
         return st;
-    e->read_bytes += s->run.swept[0] - swept[0];
-    e->written_bytes += s->run.swept[1] - swept[1];
+    uint64_t swept[2] = {s->run.swept[0] - before[0], s->run.swept[1] - before[1]};
+    if (s->program->tables > 0 && (st = gs_ranks_sum_u64(swept, 2)) != GS_OK)
+        return st;
+    e->read_bytes += swept[0];
+    e->written_bytes += swept[1];
     gs_params_follow(&s->run.params, s->program, gs_store_get_info(s->store)->vertices);
     e->compute_seconds += gs_now() - update;
     return gs_run__check_step(r, e->epoch);
@@ -641,7 +648,9 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
     bool best = false;
     gs_status st;
 
-    if (r->kind == GS_RUN_PREDICT || (o->save == NULL && o->logits == NULL && o->argmax == NULL))
+    const bool files = o->save != NULL || o->logits != NULL || o->argmax != NULL;
+
+    if (r->kind == GS_RUN_PREDICT || (!files && !gs_run__tables_are_shared(r))) /* others may want this one's rows */
         return say_why(r, "");
     if (!gs_run__has_learned(r))
         return say_why(r, "no epoch was done, so no weights or logits were written");
@@ -656,5 +665,5 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
         return st;
     if (report != NULL)
         *report = r->report;
-    return say_what_was_written(r, best);
+    return files ? say_what_was_written(r, best) : say_why(r, "");
 }

@@ -8,6 +8,7 @@
 #include "base/npy.h"
 #include "base/size.h"
 #include "base/status.h"
+#include "ranks/ranks.h"
 #include "session/describe.h"
 #include "session/fault.h"
 #include "train/outputs.h"
@@ -153,6 +154,8 @@ gs_status gs_run__write_files(gs_run *r)
         st = gs_run_pairs_score(r);
     if (st == GS_OK && f->weights.path != NULL)
         st = gs_run__put_weights(r, &f->weights, r->report.kept_epochs);
+    if (st == GS_OK)
+        st = gs_run__give_tables(r);
     if (st == GS_OK && f->trace.path != NULL)
         st = write_trace(r);
     for (size_t i = 0; i < GS_ARRAY_LEN(file) && st == GS_OK; i++) /* renamed only when all are whole */
@@ -186,10 +189,13 @@ gs_status gs_run_save(gs_run *run, const char *path)
     if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
         (st = check_path(run, path, GS_FILE_KIND_SAFETENSORS)) != GS_OK || (st = gs_run__fetch(run)) != GS_OK)
         return st;
-    if ((st = gs_run__begin_weights(run, &o, path)) == GS_OK &&
-        (st = gs_run__put_weights(run, &o, run->epoch)) == GS_OK)
-        st = gs_outfile_finish(&o);
-    return st;
+    if (gs_run__tables_are_shared(run) && gs_ranks_self() > 0)
+        return gs_run__give_tables(run);
+    if ((st = gs_run__begin_weights(run, &o, path)) == GS_OK)
+        st = gs_run__put_weights(run, &o, run->epoch);
+    const gs_status given = gs_run__give_tables(run);
+    st = st == GS_OK ? given : st;
+    return st == GS_OK ? gs_outfile_finish(&o) : st;
 }
 
 gs_status gs_run_load(gs_run *run, const char *path)

@@ -193,6 +193,11 @@ gs_status gs_run__take_folder(char **out, const char *store);
 gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop);
 /* run_ranks.c: most bytes that a process of the run ever had resident. All ask. */
 gs_status gs_run__peak_bytes(uint64_t *most);
+/* Ranks with learned tables, of which each has its own rows. */
+bool gs_run__tables_are_shared(const gs_run *r);
+/* Then rank 0 calls it behind what it writes, or if it writes nothing, and the others, where it might, so long give it
+ * their rows. */
+gs_status gs_run__give_tables(const gs_run *r);
 /* run_ranks.c: of several ranks, when a pass or what follows it has failed: does not come back where others do not know
  * of it. Returns `st`. */
 gs_status gs_run__end_all(gs_status st);

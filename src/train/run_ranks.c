@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "ranks/ranks.h"
 #include "session/edges.h"
+#include "session/tables.h"
 #include "store/store_write.h" /* gs_store_is_at */
 #include "train/options.h"
 #include "train/run_internal.h"
@@ -217,6 +218,13 @@ gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop)
     for (uint32_t k = 0; k < gs_ranks_count(); k++)
         *stop = *stop || all[k] != 0;
     return st;
+}
+
+bool gs_run__tables_are_shared(const gs_run *r) { return gs_ranks_count() > 1 && r->session->program->tables > 0; }
+
+gs_status gs_run__give_tables(const gs_run *r)
+{
+    return gs_run__tables_are_shared(r) ? gs_session_give_tables(r->session) : GS_OK;
 }
 
 gs_status gs_run__peak_bytes(uint64_t *most)

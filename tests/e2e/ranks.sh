@@ -41,7 +41,6 @@ beside()
     ranks=(mpirun -n "$n") && train ranks --topology "$work/network" --threads 1 "$@" && same ranks several
 }
 beside 2 --model gcn --device-memory 4M --epochs 4
-cp "$work/ranks.safetensors" "$work/whole.safetensors"
 # and by a network alone, over which MPICH's UCX now and then waits for ever as it closes
 tcp=(env UCX_TLS=tcp UCX_NET_DEVICES=all MPIR_CVAR_NOLOCAL=1)
 for round in 1 ${GS_TEST_ALL:+2 3}; do
@@ -49,6 +48,19 @@ for round in 1 ${GS_TEST_ALL:+2 3}; do
         --device-memory 4M --epochs 4 && same tcp ranks
 done
 beside 2 --model rgcn --dropout 0.5 --norm batch --device-memory 4M
+# learned rows of vertices, of which each has its own: on the host or in its file
+cat >"$work/rows.gnn" <<'END'
+layer near(h[in]) -> [out]:
+    param W[out, in] ~ glorot, b[out] ~ zeros
+    return (h + mean(u.h)) @ W' + b
+
+network(x[in]) -> [out]:
+    param emb[vertices, 6] ~ normal(0.3), late[vertices, out]
+    return near(relu(near(emb, hidden)), out) + late
+END
+beside 3 --model "$work/rows.gnn" --no-cache --optimizer sgd --clip-norm 0.1
+beside 2 --model "$work/rows.gnn" --epochs 4 --keep last
+cp "$work/ranks.safetensors" "$work/whole.safetensors"
 # and they predict, from weights of one process
 for n in 1 3; do
     mpirun -n $n "$GNNSTREAM" predict "$work/store" --weights "$work/several.safetensors" \
@@ -121,37 +133,37 @@ alone=$(read_by env) halves=$(read_by mpirun -n 2)
 
 # A checkpoint of two ranks is gone on from by two, to the bit, and by three.
 ranks=(mpirun -n 2)
-train first --threads 1 --model gcn --device-memory 4M --checkpoint "$work/saved" --checkpoint-every 1
+train first --threads 1 --model "$work/rows.gnn" --keep last --checkpoint "$work/saved" \
+    --checkpoint-every 1
 for n in 2 3; do
     cp -r "$work/saved" "$work/saved$n"
-    mpirun -n $n "$GNNSTREAM" train "$work/store" --model gcn --layers 2 --hidden 8 --resume "$work/saved$n" \
-        --epochs 4 --threads 1 --host-memory 300M --device-memory 4M --save "$work/on$n.safetensors" \
-        >"$work/stdout" 2>"$work/stderr" && pass || fail "resume by $n" "$work/stderr"
+    mpirun -n $n "$GNNSTREAM" train --checkpoint "$work/saved$n" --resume "$work/saved$n" --epochs 4 \
+        --save "$work/on$n.safetensors" >"$work/stdout" 2>"$work/stderr" && pass || fail "resume by $n" "$work/stderr"
     compare "gone on by $n" "$work/on$n.safetensors" "$work/whole.safetensors" 1e-5
 done
 cmp "$work/on2.safetensors" "$work/whole.safetensors" && pass || fail "gone on from is not the whole"
 
-# begin_long RANKS OPTIONS...: a run without end, in $launcher, whose last rank is $victim.
+# begin_long RANKS MODEL OPTIONS...: a run without end, in $launcher, whose last rank is $victim.
 begin_long()
 {
     rm -f "$work/long.jsonl"
-    mpirun -n "$1" "$GNNSTREAM" train "$work/store" --model gcn --epochs 1000000 --threads 1 "${@:2}" \
+    mpirun -n "$1" "$GNNSTREAM" train "$work/store" --model "$2" --epochs 1000000 --threads 1 "${@:3}" \
         --metrics "$work/long.jsonl" >"$work/stdout" 2>&1 &
     launcher=$!
     for _ in {1..200}; do # until epochs are done
         [ -s "$work/long.jsonl" ] && break
         sleep 0.1
     done
-    victim=$(pgrep -f "train $work/store --model gcn --epochs 1000000" | tail -n 1)
+    victim=$(pgrep -f "train $work/store --model .* --epochs 1000000" | tail -n 1)
 }
 # One that is told to end ends all, and nothing is lost.
-begin_long 2 --save "$work/ended.safetensors"
+begin_long 2 "$work/rows.gnn" --save "$work/ended.safetensors"
 kill -TERM "$victim"
 wait $launcher
 grep -q 'interrupted in epoch .*; wrote .*ended.safetensors' "$work/stdout" && [ -s "$work/ended.safetensors" ] &&
     pass || fail "told to end" "$work/stdout"
 # One that is stopped is named (killed_ranks.sh kills some).
-begin_long 3 --io-timeout 1
+begin_long 3 gcn --io-timeout 1
 kill -STOP "$victim"
 wait $launcher && fail "stopped: the launcher says that all is well" || pass
 grep -Eq 'rank [0-2] has not answered for' "$work/stdout" && pass || fail "stopped" "$work/stdout"
