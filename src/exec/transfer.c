@@ -101,7 +101,7 @@ static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double r
 void gs_exec__pace(gs_exec_lane *l, double span[2])
 {
     const gs_exec *const e = l->e;
-    const double speed = e->several == NULL ? 1 : gs_topology_speed(&e->wires.topology, l->device);
+    const double speed = gs_topology_speed(&e->wires.topology, l->device);
 
     if (speed == 1 || l->defers)
         return;

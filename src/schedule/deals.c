@@ -264,8 +264,7 @@ bool gs_deals_differ(const gs_schedule_config *config)
 {
     const gs_topology *const t = config->topology;
 
-    if (t == NULL || config->cost == NULL || config->share != NULL || config->owners != NULL ||
-        t->place.said)
+    if (config->cost == NULL || config->share != NULL || config->owners != NULL || t->place.said)
         return false;
     for (uint32_t d = 1; d < t->devices; d++)
         if (!is_alike(t, d, 0))

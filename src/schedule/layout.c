@@ -408,21 +408,29 @@ static bool has_back(const gs_program *p)
 static void describe_memories(gs_layout_memories *m, const gs_schedule_config *config)
 {
     const gs_topology *const t = config->topology;
-    const bool alone = t == NULL;
+    /* the derivative of a sequence adds to rows that go from device to device */
+    const bool travels = !t->alone && has_back(config->program);
 
-    m->devices = alone ? 1 : t->devices;
-    m->own = alone ? 0 : t->devices;
-    m->groups_chunks = alone;
+    m->devices = t->devices;
+    m->own = t->alone ? 0 : t->devices;
+    m->groups_chunks = t->alone;
     for (uint32_t d = 0; d < m->devices; d++) {
-        m->on_host[d] = config->unified || (!alone && t->on_host[d]);
+        m->on_host[d] = t->on_host[d];
         m->on_hosts += m->on_host[d];
-        /* the derivative of a sequence adds to rows that go from device to device */
-        m->in_place[d] = alone ? config->unified : t->in_place[d] && !has_back(config->program);
+        m->in_place[d] = t->in_place[d] && !travels;
         m->any_in_place = m->any_in_place || m->in_place[d];
     }
-    m->apart = !alone && t->across.network;
+    m->apart = t->across.network;
     m->on_hosts = m->apart ? 1 : m->on_hosts;
-    m->arenas = alone ? 0 : m->on_hosts;
+    m->arenas = GS_MIN(m->own, m->on_hosts);
+}
+
+gs_tiles gs_layout_tiles(const gs_topology *t)
+{
+    bool own = false;
+    for (uint32_t d = 0; d < t->devices; d++)
+        own = own || !t->on_host[d];
+    return t->alone ? GS_TILES_IN_PLACE : own ? GS_TILES_LONG : GS_TILES_SHORT;
 }
 
 gs_status gs_layout_make(gs_layout *out, const gs_schedule_config *config, gs_tiles tiles)

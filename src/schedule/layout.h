@@ -30,6 +30,10 @@ typedef enum gs_tiles {
     GS_TILES_IN_PLACE, /* nothing is staged */
 } gs_tiles;
 
+/* The first to be tried. Rows that come to devices with memory of their own are staged there, wherever they are on the
+ * host. */
+gs_tiles gs_layout_tiles(const gs_topology *t);
+
 /* What is said of memories in one place (layout.c). */
 typedef struct gs_layout_memories {
     uint32_t devices;         /* that compute */

@@ -78,10 +78,10 @@ static gs_status try_apart(gs_plan **best, double *best_cost, gs_schedule_config
     return try_other(best, best_cost, other, GS_APART_SAVES);
 }
 
-/* Does the topology, if there is one, say that rows are to come so, and may devices hand them on? */
+/* Does the topology say that rows are to come so, and may devices hand them on? */
 static bool is_said(const gs_schedule_config *config, gs_topology_share share)
 {
-    return config->topology != NULL && config->topology->across.share == share && !config->no_chain;
+    return config->topology->across.share == share && !config->no_chain;
 }
 
 /* May rows come from the host alone, and is there time to compare the two? */

@@ -76,8 +76,7 @@ typedef struct gs_schedule_config {
     uint64_t device_memory;    /* budget, of each device */
     uint32_t host_parts;       /* device_memory is one of so many parts of host_memory, as none was given: a refusal is
                                 * of that; 0: it was given, or depends on nothing else */
-    const gs_topology *topology; /* of devices with memory of their own, to which everything is copied; NULL: one that
-                                * computes on host memory */
+    const gs_topology *topology; /* the devices, and which of them everything is copied to */
     const double *share;       /* [stages * topology's devices] in proportion to which a stage's columns are dealt;
                                 * NULL: as fast as they are, or otherwise where that is predicted to be shorter */
     const uint32_t *owners;    /* [topology's devices + 1] the first target interval of each device, in all stages
@@ -89,8 +88,6 @@ typedef struct gs_schedule_config {
     bool no_chain;             /* each takes from the host what it needs */
     bool loads, may_load;      /* chunks that are read for the one device come to it past the host; `may_load`: where
                                 * that is predicted to be shorter */
-    bool unified;              /* the device's memory is a part of the host's; not so: nor is that of several, but for
-                                * those of which the topology says it */
     uint64_t host_libraries;   /* of host_fixed, what the libraries of devices take: a refusal names it */
     uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names
                                 * enough */

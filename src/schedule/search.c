@@ -856,12 +856,8 @@ static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config 
 
 gs_status gs_schedule_search(gs_plan **out, double *cost, const gs_schedule_config *config)
 {
-    gs_status st = GS_ENOFIT;
+    const gs_tiles first = gs_layout_tiles(config->topology);
+    const gs_status st = schedule(out, cost, config, first);
 
-    /* Rows that come to devices with memory of their own are staged there, wherever they are on the host. */
-    if (config->topology == NULL)
-        st = schedule(out, cost, config, GS_TILES_IN_PLACE);
-    else if (!config->unified)
-        st = schedule(out, cost, config, GS_TILES_LONG);
-    return st == GS_ENOFIT ? schedule(out, cost, config, GS_TILES_SHORT) : st;
+    return st == GS_ENOFIT && first != GS_TILES_SHORT ? schedule(out, cost, config, GS_TILES_SHORT) : st;
 }

@@ -19,7 +19,7 @@
 
 const gs_cost *gs_cost_on(const gs_cost *cost, const gs_cost *host_cost, const gs_topology *t, uint32_t device)
 {
-    return host_cost != NULL && t != NULL && t->on_host[device] ? host_cost : cost;
+    return host_cost != NULL && t->on_host[device] ? host_cost : cost;
 }
 
 gs_link_way gs_link_way_of(gs_plan_link link)
@@ -506,8 +506,8 @@ static double compute(struct sim *s, const gs_task *t, double ready, double begi
     const gs_cost *const cost = cost_on(s, t);
     gs_work w;
     find_work(s, &w, t);
-    const bool joins = s->in->together && !s->in->topology->on_host[t->device] && is_along_edges(&w) &&
-                       before != NULL && gs_tasks_go_together(before, t) && ready <= s->launched[t->device];
+    const bool joins = !s->in->topology->on_host[t->device] && is_along_edges(&w) && before != NULL &&
+                       gs_tasks_go_together(before, t) && ready <= s->launched[t->device];
     const double alone = gs_cost_seconds(cost, &w), launch = joins ? cost->seconds[w.kind][0] : 0;
     const double took = (alone - launch) / gs_topology_speed(s->in->topology, t->device);
     s->busy[t->device][is_along_edges(&w) ? 0 : 1] += took;
@@ -637,7 +637,6 @@ static uint64_t costs_of(const gs_simulation_input *in)
 
     if (in->host_cost != NULL)
         sum = gs_hash64_seeded(in->host_cost, sizeof(*in->host_cost), sum);
-    sum = gs_hash64_seeded(&in->together, sizeof(in->together), sum);
     return sum == 0 ? 1 : sum;
 }
 

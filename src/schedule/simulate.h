@@ -56,7 +56,6 @@ typedef struct gs_simulation_input {
     const gs_cost *cost;
     const gs_topology *topology; /* of plans for several devices */
     uint32_t pass;
-    bool together;           /* chunks that are ready together are one launch: of devices with memory of their own */
     const gs_cost *host_cost; /* as in gs_schedule_config */
 } gs_simulation_input;
 
@@ -64,8 +63,7 @@ typedef struct gs_simulation_input {
 static inline gs_simulation_input gs_simulation_of(const gs_layout *l, const gs_plan *plan, uint32_t pass)
 {
     const gs_schedule_config *const c = l->config;
-    return (gs_simulation_input){plan, l->program, l->set, l->parts, c->cost, c->topology, pass, !c->unified,
-                                 c->host_cost};
+    return (gs_simulation_input){plan, l->program, l->set, l->parts, c->cost, c->topology, pass, c->host_cost};
 }
 
 /* GS_ENOMEM. */

@@ -22,8 +22,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
     const uint32_t parts = s->config.batch != NULL ? 1 : gs_store_chunks(s->store)->parts;
     gs_predicted x;
     const gs_simulation_input input = {s->plan, s->program, s->edges.set, parts, &s->machine.cost,
-                                       s->machine.topology, pass, gs_session_has_memories(s),
-                                       gs_session_host_cost(s)};
+                                       &s->machine.wires, pass, gs_session_host_cost(s)};
     const gs_status st = s->config.batch != NULL ? gs_simulate(&x, &input) /* its one chunk is another each time */
                                                  : gs_simulate_once(&x, s->plan, &input);
 
@@ -161,7 +160,7 @@ static void describe_links(const gs_session *s, gs_plan_report *out)
             out->link[l].pass[p].bytes = load[l].bytes;
             out->link[l].pass[p].requests = load[l].requests;
             out->link[l].pass[p].seconds =
-                gs_link_seconds(m->topology, &m->cost, gs_session_host_cost(s), &load[l]);
+                gs_link_seconds(&m->wires, &m->cost, gs_session_host_cost(s), &load[l]);
         }
     }
 }
@@ -183,7 +182,7 @@ static bool link_counts(const gs_session *s, gs_link_way way)
                  : way == GS_LINK_FROM_DISK ? pass->loaded_bytes
                                           : pass->download_bytes;
     }
-    return bytes > 0 && !(gs_link_said_bps(s->machine.topology, first[way]) > 0);
+    return bytes > 0 && !(gs_link_said_bps(&s->machine.wires, first[way]) > 0);
 }
 
 /* Does any pass read or write files? Where all is in memory, epochs tell nothing of a disk, and need not. */
@@ -374,7 +373,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
     memcpy(out->program, s->compared, sizeof(out->program));
     gs_session_describe_products(s, out);
     for (uint32_t d = 0; d < s->plan->devices; d++) {
-        out->budget_of[d] = s->memory.device + gs_topology_more(s->machine.topology, d, s->memory.device);
+        out->budget_of[d] = s->memory.device + gs_topology_more(&s->machine.wires, d, s->memory.device);
         out->bytes_of[d] = s->memory.device_fixed + s->plan->arena_bytes[d];
     }
     snprintf(out->basis, sizeof(out->basis), "%s", least_known(s));
@@ -533,14 +532,14 @@ static void add_costs(const table *a, row *r, const gs_task *t)
         const uint64_t bytes = gs_task_bytes(s->plan, t);
         gs_link_load load = {gs_task_way(t), bytes, gs_task_requests(t), gs_task_moves_rows(t) ? bytes : 0};
         r->bytes += load.bytes;
-        r->predicted += gs_link_seconds(m->topology, &m->cost, host, &load);
+        r->predicted += gs_link_seconds(&m->wires, &m->cost, host, &load);
         load.requests = load.picked = 0;
-        r->floor += gs_link_seconds(m->topology, &m->cost, host, &load);
+        r->floor += gs_link_seconds(&m->wires, &m->cost, host, &load);
         return;
     }
     gs_task_work(&w, s->program, s->edges.set, gs_store_chunks(s->store)->parts, t);
-    r->predicted += gs_cost_seconds(gs_cost_on(&m->cost, host, m->topology, t->device), &w) /
-                    gs_topology_speed(m->topology, t->device);
+    r->predicted += gs_cost_seconds(gs_cost_on(&m->cost, host, &m->wires, t->device), &w) /
+                    gs_topology_speed(&m->wires, t->device);
     r->floor += floor_of(a, &w);
 }
 

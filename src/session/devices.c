@@ -152,10 +152,11 @@ static gs_status place_kinds(gs_session *s)
     if (m->on_host != GS_NONE && m->wires.across.share == GS_SHARE_ROUND)
         return gs_fail(GS_EINVAL, ".topology %s: \"share\" ring: of .device %s one computes on host memory, which is "
                        "in no ring; leave it out", s->config.options->topology, s->config.options->device);
+    for (uint32_t d = 0; d < m->devices; d++)
+        m->wires.on_host[d] = gs_device_unified(m->device[d]);
     m->wires.across.joined = m->wires.across.joined && m->on_host == GS_NONE;
     for (uint32_t d = 0; m->on_host != GS_NONE && d < m->devices; d++) {
         const gs_topology_switch *const at = &m->wires.at[gs_topology_switch_of(&m->wires, d)];
-        m->wires.on_host[d] = gs_device_unified(m->device[d]);
         if (m->wires.in_place[d] && !m->wires.on_host[d])
             return gs_fail(GS_EINVAL, ".topology %s: device %u of .device %s has memory of its own; leave its "
                            "\"in_place\" out", s->config.options->topology, d, s->config.options->device);
@@ -249,9 +250,10 @@ gs_status gs_session_open_devices(gs_session *s)
     if (gs_session_has_memories(s))
         look_around(s, o->topology == NULL);
     name_kinds(s);
-    if (several == 0 && !gs_session_has_memories(s))
+    if (several == 0 && !gs_session_has_memories(s)) {
+        s->machine.wires = gs_topology_host;
         return GS_OK;
-    s->machine.topology = &s->machine.wires;
+    }
     if (s->config.cluster != NULL)
         take_network(s, devices);
     if (gs_ranks_count() > 1 && o->topology == NULL && (st = ask_network(s)) != GS_OK)
@@ -404,7 +406,7 @@ static gs_status choose(gs_session **out, const gs_session_config *config)
                 break;
             continue;
         }
-        if (w == BOTH && s->machine.topology->all) {
+        if (w == BOTH && s->machine.wires.all) {
             *out = s;
             return GS_OK;
         }

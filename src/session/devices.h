@@ -47,7 +47,6 @@ typedef struct gs_session_machine {
     gs_device *device[GS_DEVICE_COUNT_MOST];
     uint32_t node[GS_DEVICE_COUNT_MOST]; /* NUMA node that each is near to */
     gs_topology wires;
-    const gs_topology *topology; /* of devices with copies as tasks: &wires; else NULL */
     bool linked;                 /* GPUs that all are joined by links of their own (NVLink), of one rank */
     gs_tree *tree;               /* of the machine, for GPUs; NULL: not known */
     uint32_t lead;               /* speaks for those that have memory of their own, or, where none has, for all */

@@ -89,7 +89,7 @@ gs_granules gs_session_rows(const gs_session *s)
     const gs_granules rows = gs_granules_of(t, 1);
     const bool several_gpus = gs_session_has_memories(s) && s->machine.devices > 1; /* one alone reaches the host's */
 
-    if (s->config.options->no_pack || s->machine.topology == NULL || several_gpus ||
+    if (s->config.options->no_pack || s->machine.wires.alone || several_gpus ||
         chunks * rows.words * sizeof(uint64_t) > gs_session_left(&s->memory) / NEED_SHARE)
         return (gs_granules){0};
     return rows;
@@ -199,9 +199,9 @@ static bool are_alike(const gs_topology *t)
 
 bool gs_session_may_part(const gs_session *s)
 {
-    const gs_topology *const t = s->machine.topology;
+    const gs_topology *const t = &s->machine.wires;
 
-    if (t == NULL || t->devices < 2 || t->devices > GS_STAGE_PARTS || t->across.network || t->place.said)
+    if (t->devices < 2 || t->devices > GS_STAGE_PARTS || t->across.network || t->place.said)
         return false;
     return t->width || (t->devices >= PART_DEVICES && are_alike(t) && !s->config.options->no_width);
 }

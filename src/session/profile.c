@@ -93,7 +93,7 @@ typedef struct findings {
 static findings findings_on(const gs_session *s, gs_fit *fit, gs_fit *host_fit, uint32_t device)
 {
     const gs_cost *const cost =
-        gs_cost_on(&s->machine.cost, gs_session_host_cost(s), s->machine.topology, device);
+        gs_cost_on(&s->machine.cost, gs_session_host_cost(s), &s->machine.wires, device);
     return (findings){cost, cost == &s->machine.cost ? fit : host_fit};
 }
 
@@ -113,7 +113,7 @@ static void observe_copies(const gs_session *s, gs_fit *fit, gs_fit *host_fit)
                            {gs_task_requests(t), (double)gs_task_bytes(s->plan, t)}};
         const findings f = findings_on(s, fit, host_fit, t->device);
         gs_exec_span(s->run.exec, i, &begin, &end);
-        if (!(gs_link_said_bps(s->machine.topology, gs_task_link(t)) > 0) && !gs_task_moves_rows(t))
+        if (!(gs_link_said_bps(&s->machine.wires, gs_task_link(t)) > 0) && !gs_task_moves_rows(t))
             gs_fit_add(f.fit, &w, end - GS_MAX(begin, *before), gs_cost_seconds(f.cost, &w), 1);
         *before = end;
     }
@@ -123,7 +123,7 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit, gs
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
-    const gs_topology *const topology = s->machine.topology;
+    const gs_topology *const topology = &s->machine.wires;
     struct moved reads = moved_begin(s, GS_LANE_READ), writes = moved_begin(s, GS_LANE_WRITE);
     gs_work w;
 
@@ -205,9 +205,8 @@ static double simulated(const gs_session *s, const gs_cost *cost, double slower)
     gs_cost c = *cost;
     gs_predicted x = {0};
     gs_cost_slow_disk(&c, slower);
-    (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts, &c, s->machine.topology,
-                                                 s->pass.train, gs_session_has_memories(s),
-                                                 gs_session_host_cost(s)});
+    (void)gs_simulate(&x, &(gs_simulation_input){s->plan, s->program, s->edges.set, parts, &c, &s->machine.wires,
+                                                 s->pass.train, gs_session_host_cost(s)});
     return x.seconds;
 }
 

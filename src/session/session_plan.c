@@ -110,7 +110,7 @@ static gs_status device_budget(gs_session *s)
 /* Takes the budgets that a topology gives each device. */
 static void ask_topology(gs_session *s)
 {
-    const gs_topology *const t = s->machine.topology;
+    const gs_topology *const t = &s->machine.wires;
 
     s->memory.device = s->memory.device_most = t->memory[0];
     s->memory.host_parts = 0;
@@ -256,7 +256,7 @@ static void charge_fixed(gs_session *s)
         return;
     }
     /* the devices share parameters; gradients of their own they have behind the first */
-    if (s->machine.topology != NULL) {
+    if (!s->machine.wires.alone) {
         charge(s, "parameters, optimizer", one + previous + state, false);
         charge(s, "gradients", gradients + GS_BLOCK_BYTES, true);
         charge(s, "kernel scratch", scratch, true);
@@ -855,18 +855,17 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .host_memory = s->memory.host,
         .device_memory = s->memory.device,
         .host_parts = s->memory.host_parts,
-        .topology = s->machine.topology, .owners = gs_session_owners(s), .dealt_arrays = gs_session_dealt_arrays(s),
+        .topology = &s->machine.wires, .owners = gs_session_owners(s), .dealt_arrays = gs_session_dealt_arrays(s),
         .no_chain = s->config.options->no_chain || s->machine.wires.across.network, /* each has a host of its own */
         .loads = s->machine.direct.possible && gs_choice(s->config.options, disk_to_device) == GS_DIRECT_YES,
         .may_load = s->machine.direct.possible,
-        .unified = !gs_session_has_memories(s),
         .host_fixed = s->memory.host_fixed,
         .host_libraries = s->memory.libraries,
         .host_varies = s->config.trial ? 0 : GS_SESSION_PROCESS_STEP, /* which trials have in what they find */
         .device_fixed = s->memory.device_fixed,
         .live_most = s->memory.live_most,
         .stop = s->config.options->stop,
-        .task_bytes = GS_EXEC_TRACE_TASK_BYTES * (s->machine.topology != NULL ? 1 + s->config.timed : s->config.timed) +
+        .task_bytes = GS_EXEC_TRACE_TASK_BYTES * (!s->machine.wires.alone + s->config.timed) +
                       (s->machine.direct.possible ? GS_EXEC_LOAD_TASK_BYTES : 0) +
                       (gs_ranks_count() > 1 || s->config.cluster != NULL ? GS_EXEC_MESSAGE_TASK_BYTES : 0),
         .cost = &s->machine.cost,

@@ -186,7 +186,7 @@ static gs_status open_exec(gs_session *s)
         .program = s->program,
         .plan = s->run.part != NULL ? s->run.part : s->plan,
         .device = &s->machine.device[s->run.part != NULL ? s->run.part->rank : 0],
-        .topology = s->machine.topology,
+        .topology = &s->machine.wires,
         .tree = s->machine.tree,
         .node = s->machine.tree != NULL ? s->machine.node : NULL,
         .gradients = s->pass.gradients,

@@ -198,6 +198,9 @@ void gs_tree_groups(const gs_tree *t, const char *const *place, uint32_t devices
 #define SECONDS_MOST 10.0 /* of a message */
 #define WHERE_BYTES 4200 /* a path, and which switch */
 
+const gs_topology gs_topology_host = {
+    .devices = 1, .switches = 1, .at = {{.devices = 1}}, .on_host = {true}, .in_place = {true}, .alone = true};
+
 void gs_topology_one_switch(gs_topology *out, uint32_t devices)
 {
     *out = (gs_topology){.devices = devices, .switches = 1, .at = {{.first = 0, .devices = devices}}};
@@ -257,7 +260,7 @@ uint64_t gs_topology_more(const gs_topology *t, uint32_t device, uint64_t least)
 
 double gs_topology_speed(const gs_topology *t, uint32_t device)
 {
-    return t != NULL && t->speed[device] > 0 ? t->speed[device] : 1;
+    return t->speed[device] > 0 ? t->speed[device] : 1;
 }
 
 /* ---- files ------------------------------------------------------------- */

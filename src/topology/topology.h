@@ -48,15 +48,18 @@ typedef struct gs_topology {
     gs_topology_switch at[GS_TOPOLOGY_DEVICES];
     double speed[GS_TOPOLOGY_DEVICES]; /* of each device's computations, above 0, at most 1; 0: nothing said, 1 */
     gs_topology_across across;
-    bool on_host[GS_TOPOLOGY_DEVICES]; /* among devices of which others have memory of their own: its is a part of the
-                                        * host's */
+    bool on_host[GS_TOPOLOGY_DEVICES]; /* its memory is a part of the host's */
     uint64_t memory[GS_TOPOLOGY_DEVICES]; /* budget of each; all 0: nothing said */
     bool all; /* devices compute, where some of them alone would be faster, too */
     bool width; /* edge passes are dealt by the width of rows wherever they can be, whatever is predicted */
     gs_topology_place place; /* said: then all compute */
     bool in_place[GS_TOPOLOGY_DEVICES]; /* it computes on what is in the host's memory: nothing is copied to it. One at
                                          * the most, under a switch of its own */
+    bool alone; /* one device, in place, without an arena: nothing is copied at all */
 } gs_topology;
+
+/* One device on the host's memory, alone. */
+extern const gs_topology gs_topology_host;
 
 /* Ranks that need not be there: what each has, as all do, and the network between them. */
 typedef struct gs_cluster {
@@ -99,7 +102,7 @@ bool gs_topology_hands_on(const gs_topology *t, uint32_t from, uint32_t to);
 /* Bytes of the device's budget beyond `least`. */
 uint64_t gs_topology_more(const gs_topology *t, uint32_t device, uint64_t least);
 
-/* Above 0, at most 1; NULL: one device, at full speed. */
+/* Above 0, at most 1. */
 double gs_topology_speed(const gs_topology *t, uint32_t device);
 
 /* ---- trees ------------------------------------------------------------- */

@@ -342,8 +342,8 @@ static gs_status compile_model(gs_layer *l, const gs_layer_graph *g)
 static gs_status make_plan(gs_layer *l, const gs_layer_graph *g)
 {
     const gs_schedule_config config = {.program = l->program, .chunks = &l->table, .array_sum_bytes = GS_SUM_BYTES,
-                                       .host_memory = ANY_MEMORY, .device_memory = ANY_MEMORY, .unified = true,
-                                       .stop = l->options.stop, .no_swap = true};
+                                       .host_memory = ANY_MEMORY, .device_memory = ANY_MEMORY,
+                                       .topology = &gs_topology_host, .stop = l->options.stop, .no_swap = true};
 
     for (int d = 0; d < 2; d++)
         l->chunk[d] = (gs_chunk){.length = GS_BLOCK_BYTES, .edges = GS_MAX(g->edges, 1),

@@ -503,7 +503,7 @@ static gs_status fill_report(gs_run *r)
     if (st != GS_OK)
         return st;
     out->peak_device_bytes = s->plan->device_bytes;
-    if (s->machine.topology == NULL)
+    if (s->machine.wires.alone)
         snprintf(out->device, sizeof(out->device), "%s", gs_device_name(s->machine.device[0]));
     else if (!gs_session_has_memories(s))
         snprintf(out->device, sizeof(out->device), "%u x %s", s->machine.devices,

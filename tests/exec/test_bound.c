@@ -94,7 +94,7 @@ static void expect_graph(gs_exec *e)
 static gs_status open_bound(gs_exec **out, uint64_t host)
 {
     const gs_schedule_config sc = {.program = &tiny.p, .chunks = &table, .array_sum_bytes = 65536, .host_memory = host,
-                                   .device_memory = host, .unified = true};
+                                   .device_memory = host, .topology = &gs_topology_host};
     gs_plan_free(tiny.plan);
     tiny.plan = NULL;
     gs_assert_ok(gs_schedule(&tiny.plan, &sc));

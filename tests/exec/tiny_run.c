@@ -195,12 +195,14 @@ void tiny_drop(struct tiny *t)
 
 gs_status tiny_open(gs_exec **out, struct tiny *t, uint64_t host, uint64_t device, gs_io_backend io)
 {
-    const gs_topology *const wires = t->copying > 0 ? &t->wires : NULL;
-    const gs_schedule_config sc = {.program = &t->p, .chunks = &t->chunks, .array_sum_bytes = 65536,
-                                   .host_memory = host, .device_memory = device, .unified = true,
-                                   .topology = wires, .task_bytes = wires == NULL ? 0 : GS_EXEC_TRACE_TASK_BYTES};
-    if (wires != NULL)
+    if (t->copying > 0)
         gs_topology_one_switch(&t->wires, t->copying);
+    else
+        t->wires = gs_topology_host;
+    memset(t->wires.on_host, true, sizeof(t->wires.on_host));
+    const gs_schedule_config sc = {.program = &t->p, .chunks = &t->chunks, .array_sum_bytes = 65536,
+                                   .host_memory = host, .device_memory = device, .topology = &t->wires,
+                                   .task_bytes = t->copying == 0 ? 0 : GS_EXEC_TRACE_TASK_BYTES};
     gs_plan_free(t->plan);
     t->plan = NULL;
     gs_assert_ok(gs_schedule(&t->plan, &sc));
@@ -211,7 +213,7 @@ gs_status tiny_open(gs_exec **out, struct tiny *t, uint64_t host, uint64_t devic
     t->file[TINY_FEATURES].bytes = sizeof(t->features);
     t->exec_set[0] = t->exec_chunk[0];
     t->exec_set[1] = t->exec_chunk[1];
-    const gs_exec_config c = {.program = &t->p, .plan = t->plan, .device = t->device, .topology = wires,
+    const gs_exec_config c = {.program = &t->p, .plan = t->plan, .device = t->device, .topology = &t->wires,
                               .file = t->file, .parts = TINY_PARTS, .interval_rows = t->chunks.interval_rows,
                               .vertices = TINY_ROWS, .index_bytes = 2,
                               .sets = 2, .chunk = t->exec_set, .io = io,

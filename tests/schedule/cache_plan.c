@@ -136,7 +136,7 @@ bool ordered_plan_check(const gs_schedule_config *config, gs_chunk *const chunk[
     const gs_plan_pass pass = plan->pass[0];
     assert_true(pass.order.tried > 2 && pass.order.best_seconds <= pass.order.store_seconds);
     assert_int_equal(pass.order.taken, pass.order.best_seconds < 0.98 * pass.order.store_seconds);
-    const gs_simulation_input input = {plan, c.program, set, c.chunks->parts, &cost, NULL, 0, false, NULL};
+    const gs_simulation_input input = {plan, c.program, set, c.chunks->parts, &cost, c.topology, 0, NULL};
     gs_assert_ok(gs_simulate(&x, &input));
     assert_true(fabs(x.seconds - (pass.order.taken ? pass.order.best_seconds : pass.order.store_seconds)) < 1e-9);
     plan_sim_run(plan, &c, 0, 2, seed);

@@ -268,7 +268,7 @@ void fixture_drop(struct fixture *f)
 gs_schedule_config fixture_config(const struct fixture *f, uint64_t host, uint64_t device)
 {
     return (gs_schedule_config){.program = &f->p, .chunks = &f->chunks, .array_sum_bytes = 65536,
-                                .host_memory = host, .device_memory = device, .unified = true,
+                                .host_memory = host, .device_memory = device, .topology = &gs_topology_host,
                                 .host_fixed = 1 * GS_MIB, .device_fixed = 64 * GS_KIB};
 }
 

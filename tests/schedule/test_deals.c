@@ -24,9 +24,10 @@ static uint64_t own_rows(const gs_plan *p, uint32_t stage, uint32_t device)
  * everybody finds the bytes that others made. */
 static void test_deals__stages_have_shares_of_their_own(void **state)
 {
-    static const gs_topology two = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}},
-                             three = {3, 2, {{0, 2, 1e9, 2e9}, {2, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, false, {0},
-                                      {0}};
+    static const gs_topology two = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 0, 0}},
+                                    .on_host = {true, true}},
+                             three = {.devices = 3, .switches = 2, .at = {{0, 2, 1e9, 2e9}, {2, 1, 0, 0}},
+                                      .on_host = {true, true, true}};
     static const gs_topology *const topologies[] = {&two, &three};
     static const double of_two[] = {1, 0, 0, 1, 1, 1, 0, 1, 1, 0},
                         of_three[] = {0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1};
@@ -57,8 +58,8 @@ static void test_deals__stages_have_shares_of_their_own(void **state)
  * eight times as fast, with a memory for a few of them, behind a slow wire. Sums of 16 columns are the fast one's. */
 static void test_deals__rows_are_transformed_where_they_are(void **state)
 {
-    gs_topology t = {2, 2, {{0, 1, 2e7, 0}, {1, 1, 0, 0}}, {1, 0.125}, {0}, {0}, {4 * GS_MIB, 64 * GS_MIB}, false,
-                     false, {0}, {0}};
+    gs_topology t = {.devices = 2, .switches = 2, .at = {{0, 1, 2e7, 0}, {1, 1, 0, 0}}, .speed = {1, 0.125},
+                     .on_host = {true, true}, .memory = {4 * GS_MIB, 64 * GS_MIB}};
     struct fixture f = {0};
     gs_plan *plan = NULL, *whole = NULL;
     gs_cost cost;
@@ -107,7 +108,7 @@ static void test_deals__rows_are_transformed_where_they_are(void **state)
 /* The tasks of planning for two devices, each chunk of which needs all rows. *deals: the ways that were tried. */
 static uint64_t plan_for_two(gs_plan_deals *deals, uint32_t seed, bool rows_known)
 {
-    static const gs_topology t = {2, 1, {{0, 2, 3e8, 1.2e10}}, {0.5, 1}, {0}, {0}, {0}, false, false, {0}, {0}};
+    static const gs_topology t = {.devices = 2, .switches = 1, .at = {{0, 2, 3e8, 1.2e10}}, .speed = {0.5, 1}};
     gs_effort effort = {.screens = true, .most = seed * 10000};
     struct fixture f = {0};
     gs_plan *plan = NULL;
@@ -121,7 +122,6 @@ static uint64_t plan_for_two(gs_plan_deals *deals, uint32_t seed, bool rows_know
     fixture_take_needs(&c, &f);
     if (rows_known)
         fixture_take_rows(&f, &c, 1, seed);
-    c.unified = false;
     c.topology = &t;
     c.cost = &cost;
     c.effort = &effort;
@@ -158,8 +158,8 @@ static void test_deals__several_wait_for_wires_together(void **state)
     } cases[] = {{3e8, 0.125, true}, {1e11, 0.25, false}};
     (void)state;
     for (size_t k = 0; k < GS_ARRAY_LEN(cases); k++) {
-        const gs_topology t = {2, 1, {{0, 2, cases[k].bps, 1.2e10}}, {cases[k].speed, 1}, {0}, {0}, {0}, false, false,
-                               {0}, {0}};
+        const gs_topology t = {.devices = 2, .switches = 1, .at = {{0, 2, cases[k].bps, 1.2e10}},
+                               .speed = {cases[k].speed, 1}};
         double least = INFINITY, alone = 0;
         gs_effort effort = {.screens = true};
         struct fixture f = {0};
@@ -169,7 +169,6 @@ static void test_deals__several_wait_for_wires_together(void **state)
         fixture_program(&f, 64, 16);
         fixture_chunks(&f, 16000, 8, false, 3);
         gs_schedule_config c = fixture_config(&f, 256 * GS_MIB, 4 * GS_MIB);
-        c.unified = false;
         c.topology = &t;
         c.cost = &cost;
         c.effort = &effort;

@@ -45,7 +45,7 @@ static void add(struct fixture *b, gs_task like, gs_check check, uint64_t bytes)
 
 static uint64_t flight(const struct fixture *b, const gs_cost *cost, uint32_t pass)
 {
-    const gs_simulation_input in = {&b->plan, &b->program, NULL, 1, cost, &b->topology, pass, false, NULL};
+    const gs_simulation_input in = {&b->plan, &b->program, NULL, 1, cost, &b->topology, pass, NULL};
     return gs_flight_bytes(&in);
 }
 

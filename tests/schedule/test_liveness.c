@@ -177,7 +177,7 @@ static void drop(struct fixture *f)
 static gs_schedule_config config_of(struct fixture *f, uint64_t host, uint64_t device)
 {
     return (gs_schedule_config){.program = &f->p, .chunks = &f->chunks, .array_sum_bytes = 65536, .host_memory = host,
-                                .device_memory = device, .unified = true, .host_fixed = 1 * GS_MIB,
+                                .device_memory = device, .topology = &gs_topology_host, .host_fixed = 1 * GS_MIB,
                                 .device_fixed = 64 * GS_KIB, .needs = {.stage_rows = f->rows}};
 }
 
@@ -279,7 +279,7 @@ static void random_case(struct fixture *f)
 static void test_lives__devices_may_be_stages_apart(void **state)
 {
     (void)state;
-    const gs_topology devices = {.devices = 2, .switches = 1, .at = {{0, 2, 0, 0}}};
+    const gs_topology devices = {.devices = 2, .switches = 1, .at = {{0, 2, 0, 0}}, .on_host = {true, true}};
     uint32_t smaller = 0;
 
     for (uint32_t k = 0; k < 60; k++) {

@@ -56,8 +56,7 @@ static void test_loads__plans_are_safe_in_any_order(void **state)
         fixture_chunks(&f, of[seed % 4].vertices, of[seed % 4].parts, seed % 2 == 0, seed);
         fixture_needs(&f, 4, seed);
         gs_schedule_config c = fixture_config(&f, of[seed % 4].host, of[seed % 4].device);
-        c.topology = &one;
-        c.unified = seed % 2 == 0;
+        c.topology = seed % 2 == 0 ? &one : &one_gpu;
         c.loads = true;
         c.force_spill = seed % 3 == 0;
         c.no_pipeline = seed == 7;
@@ -93,15 +92,14 @@ static double plan_at(const struct fixture *f, bool loads, bool may_load, double
         for (int a = 0; a < GS_WORK_AMOUNTS; a++)
             cost.seconds[k][a] *= 1e-3;
     gs_schedule_config c = fixture_config(f, 64 * GS_MIB, 2 * GS_MIB);
-    c.topology = &one;
-    c.unified = false;
+    c.topology = &one_gpu;
     c.cost = &cost;
     c.force_spill = true;
     c.loads = loads;
     c.may_load = may_load;
     gs_assert_ok(gs_schedule(&plan, &c));
     check_sums(plan);
-    gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f->p, f->set, 8, &cost, &one, 0, true, NULL}));
+    gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f->p, f->set, 8, &cost, &one_gpu, 0, NULL}));
     *loaded = plan->pass[0].loaded_bytes;
     assert_int_equal(plan->loads, *loaded > 0);
     gs_plan_free(plan);

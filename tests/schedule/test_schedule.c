@@ -529,7 +529,6 @@ static void test_plan__a_large_gpu_takes_long_tiles(void **state)
         fixture_program(&f, 602, 300);
         fixture_chunks(&f, 130000, 2, false, 7);
         gs_schedule_config c = fixture_config(&f, 64 * 1024 * GS_MIB, device[i]);
-        c.unified = false;
         c.topology = &one_gpu;
         gs_assert_ok(gs_schedule(&plan, &c));
         assert_true(plan->device_bytes <= c.device_memory);
@@ -555,7 +554,6 @@ static void test_budget__a_gpu_has_what_is_named(void **state)
     fixture_program(&f, 1000, 16);
     fixture_chunks(&f, 400000, 1, false, 7);
     gs_schedule_config c = fixture_config(&f, 64 * 1024 * GS_MIB, 1024 * GS_MIB);
-    c.unified = false;
     c.topology = &one_gpu;
     c.refusal = &refused;
     gs_assert_fails(gs_schedule(&plan, &c), GS_EBUDGET, ".device_memory 1.0 GiB is too small");

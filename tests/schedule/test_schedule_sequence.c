@@ -122,7 +122,7 @@ static void drop(struct fixture *f)
 static gs_schedule_config config_of(const struct fixture *f, uint64_t host, uint64_t device)
 {
     return (gs_schedule_config){.program = &f->p, .chunks = &f->chunks, .array_sum_bytes = 65536, .host_memory = host,
-                                .device_memory = device, .unified = true, .host_fixed = 1 * GS_MIB,
+                                .device_memory = device, .topology = &gs_topology_host, .host_fixed = 1 * GS_MIB,
                                 .device_fixed = 64 * GS_KIB};
 }
 

@@ -16,19 +16,19 @@
 /* Devices that are a ring: each with a wire of its own, in pairs, and under one switch. */
 static const gs_topology ring_of_four = {.devices = 4, .switches = 4,
                                          .at = {{0, 1, 1e6, 0}, {1, 1, 1e6, 0}, {2, 1, 1e6, 0}, {3, 1, 1e6, 0}},
-                                         .across = {true, 1e7, GS_SHARE_ROUND}},
+                                         .across = {true, 1e7, GS_SHARE_ROUND}, ON_HOST},
                          ring_of_pairs = {.devices = 5, .switches = 3,
                                           .at = {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 0}, {4, 1, 1e8, 0}},
-                                          .across = {true, 1e8, GS_SHARE_ROUND}},
+                                          .across = {true, 1e8, GS_SHARE_ROUND}, ON_HOST},
                          ring_at_once = {.devices = 3, .switches = 1, .at = {{0, 3, 0, 0}},
-                                         .across = {false, 0, GS_SHARE_ROUND}};
+                                         .across = {false, 0, GS_SHARE_ROUND}, ON_HOST};
 static const gs_topology *const rings[] = {&ring_of_four, &ring_of_pairs, &ring_at_once};
 
 /* One of the devices computes on what is in the host's memory. */
 static const gs_topology first_in_place = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 1e9, 0}},
-                                           .in_place = {true}},
+                                           .in_place = {true}, ON_HOST},
                          last_in_place = {.devices = 4, .switches = 2, .at = {{0, 3, 1e9, 2e9}, {3, 1, 0, 0}},
-                                          .in_place = {[3] = true}};
+                                          .in_place = {[3] = true}, ON_HOST};
 static const gs_topology *const in_place[] = {&first_in_place, &last_in_place};
 
 static uint32_t plans_ahead; /* of those that were run: which read ahead of the next epoch */
@@ -145,6 +145,7 @@ static void test_several__ranks_send_rows_of_the_store(void **state)
         uint32_t first[GS_PLAN_DEVICES + 1];
         const uint32_t ranks = 2 + k % 3, parts = k % 5 == 4 ? ranks : 7 + k % 4;
         gs_topology_of_network(&topology, ranks, 1e9, 2e-5);
+        memset(topology.on_host, true, sizeof(topology.on_host));
         fixture_program(&f, k % 2 == 0 ? 37 : 64, 16);
         fixture_chunks(&f, 6000 + 7 * k, parts, k % 4 == 3, k);
         fixture_needs(&f, 4, k);
@@ -298,7 +299,6 @@ static void test_several__what_has_no_room_is_counted_once(void **state)
     fixture_chunks(&f, 60000, 60, false, 5);
     gs_schedule_config c = fixture_config(&f, 16 * GS_MIB, 4 * GS_MIB);
     c.topology = &four;
-    c.unified = true;
     c.cost = &cost;
     c.effort = &effort;
     c.no_swap = true;
@@ -325,7 +325,6 @@ static void test_several__what_was_counted_is_known(void **state)
         gs_effort effort = {.counts = k == 0 ? NULL : &counts, .question = 1};
         gs_schedule_config c = fixture_config(&f, 12 * GS_MIB, 4 * GS_MIB);
         c.topology = &four;
-        c.unified = true;
         c.effort = &effort;
         c.refusal = &refused;
         c.any_plan = c.no_sizes = true;
@@ -423,9 +422,9 @@ static void test_several__columns_are_dealt_by_cost(void **state)
 /* A device has as much of the columns as it is fast; and nothing where what it does would only hold others up. */
 static void test_several__slow_devices_have_less(void **state)
 {
-    static const gs_topology by_speed = {3, 1, {{0, 3, 0, 0}}, {1, 0.5, 0.25}, {0}, {0}, {0}, false, false, {0}, {0}},
-                             by_wire = {2, 2, {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, {0}, {0}, {0}, {0}, false, false, {0},
-                                        {0}};
+    static const gs_topology by_speed = {.devices = 3, .switches = 1, .at = {{0, 3, 0, 0}}, .speed = {1, 0.5, 0.25},
+                                         ON_HOST},
+                             by_wire = {.devices = 2, .switches = 2, .at = {{0, 1, 1e9, 0}, {1, 1, 1e5, 0}}, ON_HOST};
     struct fixture f = {0};
     gs_plan *plan = NULL;
     gs_cost cost;
@@ -456,7 +455,7 @@ static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(vo
 {
     static const gs_topology kinds = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 0, 0}},
                                       .on_host = {true}},
-                             alike = {2, 2, {{0, 1, 0, 0}, {1, 1, 0, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}};
+                             alike = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 0, 0}}};
     static const double even[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; /* of up to 8 stages */
     struct fixture f = {0};
     gs_cost cost, slow;
@@ -473,7 +472,6 @@ static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(vo
         for (int a = 0; a < GS_WORK_AMOUNTS; a++)
             slow.seconds[k][a] *= 3;
     gs_schedule_config c = fixture_config(&f, 128 * GS_MIB, 1 * GS_MIB);
-    c.unified = false;
     c.device_fixed = 12345;
     c.cost = &cost;
     c.share = even;
@@ -489,7 +487,7 @@ static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(vo
                              plan[1]->region_bytes[GS_REGION_RESIDENT] + plan[1]->region_bytes[GS_REGION_ARENA];
     assert_int_equal(plan[1]->host_bytes, c.host_fixed + c.device_fixed + on_host);
     for (int k = 0; k < 2; k++) { /* one kind takes three times as long: its time speaks for all, or the other's */
-        const gs_simulation_input input = {plan[1], &f.p, f.set, 16, &cost, &kinds, 0, false, k == 0 ? &slow : &cost};
+        const gs_simulation_input input = {plan[1], &f.p, f.set, 16, &cost, &kinds, 0, k == 0 ? &slow : &cost};
         gs_assert_ok(gs_simulate(&x[k], &input));
     }
     assert_true(x[0].seconds > x[1].seconds);
@@ -502,9 +500,9 @@ static void test_several__devices_of_two_kinds_are_planned_by_what_each_takes(vo
 static void test_several__a_device_may_have_more_memory(void **state)
 {
     static const gs_topology same = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 0, 0}},
-                                     .memory = {GS_MIB, GS_MIB}},
+                                     .memory = {GS_MIB, GS_MIB}, ON_HOST},
                              more = {.devices = 2, .switches = 2, .at = {{0, 1, 0, 0}, {1, 1, 0, 0}},
-                                     .memory = {GS_MIB, 4 * GS_MIB}};
+                                     .memory = {GS_MIB, 4 * GS_MIB}, ON_HOST};
     static const gs_topology *const budgets[] = {&same, &more};
     static const double even[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}; /* of up to 8 stages */
     (void)state;
@@ -541,8 +539,9 @@ static void test_several__a_device_may_have_more_memory(void **state)
 /* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
 static void test_several__slow_wires_are_what_is_predicted(void **state)
 {
-    static const gs_topology slow[2] = {{.devices = 1, .switches = 1, .at = {{0, 1, 1e6, 0}}},
-                                        {.devices = 4, .switches = 2, .at = {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}}}};
+    static const gs_topology slow[2] = {{.devices = 1, .switches = 1, .at = {{0, 1, 1e6, 0}}, ON_HOST},
+                                        {.devices = 4, .switches = 2, .at = {{0, 2, 1e6, 1e7}, {2, 2, 1e6, 1e7}},
+                                         ON_HOST}};
     struct fixture f = {0};
     gs_cost cost;
     (void)state;
@@ -563,7 +562,7 @@ static void test_several__slow_wires_are_what_is_predicted(void **state)
                 is_task(t, "upload") ? gs_task_bytes(plan, t) : 0;
         }
         assert_int_equal(to_switch[0] + to_switch[1], plan->pass[0].upload_bytes);
-        const gs_simulation_input input = {plan, &f.p, f.set, 16, &cost, &slow[k], 0, false, NULL};
+        const gs_simulation_input input = {plan, &f.p, f.set, 16, &cost, &slow[k], 0, NULL};
         gs_assert_ok(gs_simulate(&x, &input));
         const double least = (double)GS_MAX(to_switch[0], to_switch[1]) / 1e6;
         assert_true(x.seconds >= least && x.seconds < 1.25 * least); /* stages end, and begin, with less than that */
@@ -603,7 +602,7 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
             c.topology = &t;
             c.cost = &cost;
             gs_assert_ok(gs_schedule(&plan, &c));
-            gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &t, 0, false, NULL}));
+            gs_assert_ok(gs_simulate(&x, &(gs_simulation_input){plan, &f.p, f.set, 16, &cost, &t, 0, NULL}));
             seconds[share] = x.seconds;
             ring[share] = plan->ring;
             up[share] = operand_bytes(plan, "upload", 1000);
@@ -629,7 +628,7 @@ static void test_several__a_ring_is_taken_where_it_is_faster(void **state)
 static void test_several__rows_stay_among_devices(void **state)
 {
     static const gs_topology joined = {.devices = 4, .switches = 2, .at = {{0, 2, 1e9, 2e9}, {2, 2, 1e9, 2e9}},
-                                       .across = {true, 1e9, GS_SHARE_CHAINS}};
+                                       .across = {true, 1e9, GS_SHARE_CHAINS}, ON_HOST};
     static const struct {
         const gs_topology *topology;
         uint64_t device;

@@ -20,7 +20,6 @@ struct fixture {
     gs_cost cost;
     gs_topology topology; /* of a plan with copies as tasks */
     gs_edge_set set;      /* of EDGES */
-    bool together;
 };
 
 /* Memory runs at 1e9 floats a second, the disk at 1e8 bytes, and nothing else takes any time. */
@@ -31,7 +30,11 @@ static void fixture_make(struct fixture *b)
     b->plan = (gs_plan){.task = b->task, .dep = b->dep, .pass = &b->pass, .passes = 1};
     b->cost.seconds[GS_WORK_MEMORY][1] = 1e-9;
     b->cost.read_bps = b->cost.write_bps = 1e8;
+    b->topology = gs_topology_host;
 }
+
+/* One device behind a wire, whose memory is a part of the host's. */
+static const gs_topology wire = {.devices = 1, .switches = 1, .at = {{0, 1, 1e8, 0}}, .on_host = {true}};
 
 static const gs_task reads = {READS}, writes = {WRITES}, uploads = {UPLOADS_TO(0)}, downloads = {DOWNLOADS_FROM(0)},
                      loads = {LOADS_TO(0)}, zero = {.kind = GS_TASK_ZERO}, edges = {.kind = GS_TASK_EDGES};
@@ -56,7 +59,7 @@ static uint32_t add(struct fixture *b, gs_task like, double milliseconds, uint32
 static gs_predicted run(const struct fixture *b)
 {
     gs_predicted x;
-    const gs_simulation_input in = {&b->plan, &b->program, &b->set, 3, &b->cost, &b->topology, 0, b->together, NULL};
+    const gs_simulation_input in = {&b->plan, &b->program, &b->set, 3, &b->cost, &b->topology, 0, NULL};
     assert_int_equal(gs_simulate(&x, &in), GS_OK);
     return x;
 }
@@ -167,7 +170,7 @@ static void test_simulate__lanes_of_one_device_run_beside_each_other(void **stat
     gs_ahead ahead[1];
     fixture_make(&b);
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}};
+    b.topology = wire;
     const uint32_t r0 = add(&b, reads, 10, GS_NONE, GS_NONE);
     const uint32_t u0 = add(&b, uploads, 10, r0, GS_NONE);
     add(&b, zero, 20, u0, GS_NONE);
@@ -192,7 +195,7 @@ static void test_simulate__loads_share_the_disk_and_the_wire(void **state)
     struct fixture b;
     fixture_make(&b);
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}};
+    b.topology = wire;
     b.cost.seconds[GS_WORK_FROM_DISK][1] = b.cost.seconds[GS_WORK_FROM_DISK][0] = 0;
     b.cost.seconds[GS_WORK_FROM_DISK][1] = 0.5 / b.cost.read_bps; /* twice as fast as reads */
     add(&b, reads, 10, GS_NONE, GS_NONE);
@@ -214,7 +217,8 @@ static void test_simulate__computations_are_as_slow_as_their_device(void **state
     struct fixture b;
     fixture_make(&b);
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0.25}, {0}, {0}, {0}, false, false, {0}, {0}};
+    b.topology = wire;
+    b.topology.speed[0] = 0.25;
     const uint32_t u = add(&b, uploads, 10, GS_NONE, GS_NONE);
     add(&b, zero, 20, u, GS_NONE);
     assert_ms(run(&b).seconds, 10 + 4 * 20);
@@ -233,7 +237,7 @@ static void test_simulate__chunks_that_are_there_share_a_launch(void **state)
         chunk[i].edges = 1000;
     b.set.chunk = chunk;
     b.plan.devices = 1;
-    b.topology = (gs_topology){1, 1, {{0, 1, 1e8, 0}}, {0}, {0}, {0}, {0}, false, false, {0}, {0}};
+    b.topology = wire;
     b.cost.seconds[GS_WORK_EDGES][0] = 2e-3;
     b.cost.seconds[GS_WORK_EDGES][1] = 3e-6;
     const uint32_t u0 = add(&b, uploads, 10, GS_NONE, GS_NONE);
@@ -245,7 +249,7 @@ static void test_simulate__chunks_that_are_there_share_a_launch(void **state)
         b.task[e].sum = GS_NONE;
     }
     assert_ms(run(&b).seconds, 10 + 4 * (2 + 3));
-    b.together = true;
+    b.topology.on_host[0] = false;
     assert_ms(run(&b).seconds, 10 + (2 + 3 + 3) + (2 + 3) + (2 + 3));
 }
 
