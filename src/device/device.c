@@ -440,14 +440,6 @@ gs_status gs_device_open_peer(gs_device *d, const gs_device *peer, bool *open)
                                                         : d->ops.links->open_peer(d->context, peer->context, open);
 }
 
-bool gs_devices_have_memory(gs_device *const *device, uint32_t devices)
-{
-    bool any = false;
-    for (uint32_t d = 0; d < devices; d++)
-        any = any || !gs_device_unified(device[d]);
-    return any;
-}
-
 /* Of those that have memory of their own; answers how many they are, and *one is one of them. */
 static uint32_t list_contexts(void **context, const gs_device **one, gs_device *const *device, uint32_t devices)
 {
@@ -458,6 +450,13 @@ static uint32_t list_contexts(void **context, const gs_device **one, gs_device *
             context[own++] = device[d]->context;
         }
     return own;
+}
+
+bool gs_devices_have_memory(gs_device *const *device, uint32_t devices)
+{
+    void *context[GS_DEVICE_COUNT_MOST];
+    const gs_device *one;
+    return list_contexts(context, &one, device, devices) > 0;
 }
 
 gs_status gs_device_join(gs_device *const *device, uint32_t devices)

@@ -139,10 +139,7 @@ static bool can_choose(const gs_session *s, int asked)
 {
     if (asked == EDGES || (asked == AUTO && s->pass.train == GS_NONE))
         return false;
-    for (uint32_t d = 0; d < s->machine.devices; d++)
-        if (!gs_device_unified(s->machine.device[d]))
-            return false;
-    return s->config.batch == NULL && gs_store_get_info(s->store)->edges > 0 &&
+    return s->config.batch == NULL && !gs_session_has_memories(s) && gs_store_get_info(s->store)->edges > 0 &&
            gs_edge_scan_least(s->store) <= gs_session_left(&s->memory) / 2;
 }
 
@@ -185,7 +182,7 @@ static bool is_of_training(const gs_session *s, uint32_t stage)
 
 static void load_record(const gs_session *s, gs_cost_record *out)
 {
-    gs_cost_record_load(out, gs_device_name(s->machine.device[s->machine.lead]));
+    gs_cost_record_load(out, gs_device_name(s->machine.device[s->machine.kind[0]]));
 }
 
 /* The stage, however its products are made, on this store. 0: no memory to tell. */
@@ -525,7 +522,7 @@ gs_status gs_session_measure_products(gs_session *s)
         load_record(s, &record); /* others may have written it meanwhile */
         add_measured(s, r.trial, &record);
         /* Where it cannot be kept, the same run would have other bits the next time. */
-        if (gs_cost_record_save(&record, gs_device_name(s->machine.device[s->machine.lead])) == GS_OK)
+        if (gs_cost_record_save(&record, gs_device_name(s->machine.device[s->machine.kind[0]])) == GS_OK)
             (void)take_measured(s, &record);
     }
     gs_free(r.trial);

@@ -175,7 +175,7 @@ static bool link_counts(const gs_session *s, gs_link_way way)
     };
     uint64_t bytes = 0;
 
-    for (uint32_t p = 0; p < s->plan->passes && s->plan->devices > 0; p++) {
+    for (uint32_t p = 0; p < s->plan->passes; p++) {
         const gs_plan_pass *const pass = &s->plan->pass[p];
         bytes += way == GS_LINK_TO_DEVICE ? pass->upload_bytes
                  : way == GS_LINK_BETWEEN ? pass->forward_bytes
@@ -455,14 +455,14 @@ gs_status gs_session_plan_id(const gs_session *s, uint64_t *out)
 void gs_session_maker(const gs_session *s, char out[GS_MAKER_BYTES])
 {
     const char *const name = gs_device_name(s->machine.device[0]), *const threads = strrchr(name, ',');
-    const bool unified = gs_device_unified(s->machine.device[0]), beside = unified && gs_session_has_memories(s);
-    const size_t named = unified && threads != NULL ? (size_t)(threads - name) : strlen(name);
+    const bool whole = threads == NULL || !gs_device_unified(s->machine.device[0]), beside = s->machine.kinds > 1;
+    const size_t named = whole ? strlen(name) : (size_t)(threads - name);
     char model[GS_PROCESSOR_BYTES];
 
     gs_processor_name(model);
     snprintf(out, GS_MAKER_BYTES, "gnnstream %s on %s: %.*s%s%s%s", GS_VERSION, model, (int)named, name,
              named < strlen(name) ? ")" : "", beside ? ", " : "",
-             beside ? gs_device_name(s->machine.device[s->machine.lead]) : "");
+             beside ? gs_device_name(s->machine.device[s->machine.kind[0]]) : "");
 }
 
 /* -- seconds of a pass by stage and by what was busy, and who was waited for.

@@ -135,13 +135,14 @@ static void look_around(gs_session *s, bool chains)
 static void name_kinds(gs_session *s)
 {
     gs_session_machine *const m = &s->machine;
+    uint32_t first[2] = {GS_NONE, GS_NONE};
 
-    m->on_host = GS_NONE;
-    for (uint32_t d = m->devices; d-- > 0 && gs_session_has_memories(s);)
-        if (gs_device_unified(m->device[d]))
-            m->on_host = d;
-        else
-            m->lead = d;
+    for (uint32_t d = m->devices; d-- > 0;)
+        first[gs_device_unified(m->device[d])] = d;
+    m->kind[1] = GS_NONE;
+    for (int k = 0; k < 2; k++)
+        if (first[k] != GS_NONE)
+            m->kind[m->kinds++] = first[k];
 }
 
 /* A device on host memory stands in no chain with others, and in no ring, and computes on what is there. */
@@ -149,13 +150,15 @@ static gs_status place_kinds(gs_session *s)
 {
     gs_session_machine *const m = &s->machine;
 
-    if (m->on_host != GS_NONE && m->wires.across.share == GS_SHARE_ROUND)
-        return gs_fail(GS_EINVAL, ".topology %s: \"share\" ring: of .device %s one computes on host memory, which is "
-                       "in no ring; leave it out", s->config.options->topology, s->config.options->device);
     for (uint32_t d = 0; d < m->devices; d++)
         m->wires.on_host[d] = gs_device_unified(m->device[d]);
-    m->wires.across.joined = m->wires.across.joined && m->on_host == GS_NONE;
-    for (uint32_t d = 0; m->on_host != GS_NONE && d < m->devices; d++) {
+    if (m->kinds == 1)
+        return GS_OK;
+    if (m->wires.across.share == GS_SHARE_ROUND)
+        return gs_fail(GS_EINVAL, ".topology %s: \"share\" ring: of .device %s one computes on host memory, which is "
+                       "in no ring; leave it out", s->config.options->topology, s->config.options->device);
+    m->wires.across.joined = false;
+    for (uint32_t d = 0; d < m->devices; d++) {
         const gs_topology_switch *const at = &m->wires.at[gs_topology_switch_of(&m->wires, d)];
         if (m->wires.in_place[d] && !m->wires.on_host[d])
             return gs_fail(GS_EINVAL, ".topology %s: device %u of .device %s has memory of its own; leave its "
@@ -273,7 +276,7 @@ bool gs_session_has_memories(const gs_session *s)
 
 const gs_cost *gs_session_host_cost(const gs_session *s)
 {
-    return s->machine.on_host == GS_NONE ? NULL : &s->machine.host_cost;
+    return s->machine.kinds == 1 ? NULL : &s->machine.host_cost;
 }
 
 /* Machines with other processors than this one's `threads`. Each has a disk of its own, and a plan has one, which is as
@@ -299,7 +302,7 @@ void gs_session_cost_of(const gs_session *s, gs_cost *out, const gs_cost_record 
     const bool cluster = s->config.cluster != NULL;
     const uint32_t threads = s->config.options->threads != 0 ? s->config.options->threads : gs_machine_cpus();
     /* beside GPUs it has all threads, as a rank has those of its machine */
-    const uint32_t sharing = device == s->machine.on_host || cluster ? 1 : s->machine.devices;
+    const uint32_t sharing = device == s->machine.kind[1] || cluster ? 1 : s->machine.devices;
     gs_gpu_speed gpu;
     const bool known = gs_device_speed(s->machine.device[device], &gpu);
     if (!s->machine.linked)

@@ -49,8 +49,8 @@ typedef struct gs_session_machine {
     gs_topology wires;
     bool linked;                 /* GPUs that all are joined by links of their own (NVLink), of one rank */
     gs_tree *tree;               /* of the machine, for GPUs; NULL: not known */
-    uint32_t lead;               /* speaks for those that have memory of their own, or, where none has, for all */
-    uint32_t on_host;            /* speaks for those on host memory among others that are not; GS_NONE: all are alike */
+    uint32_t kinds, kind[2];     /* one that speaks for those that have memory of their own, where there are any, and
+                                  * one for those on host memory, likewise; kind[1]: GS_NONE where all are alike */
     gs_cost cost, host_cost;     /* of the two; the disk's is in the first */
     gs_session_direct direct;
     uint32_t owners[GS_PLAN_DEVICES + 1]; /* of ranks: gs_session_deal() */

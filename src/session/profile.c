@@ -220,7 +220,7 @@ static void observe_disk(const gs_session *s, const gs_profile *p, gs_cost_recor
     double low = 0.5, high = 3;
 
     bandwidth.slower_sum = bandwidth.slower_weight = 0;
-    gs_session_cost_of(s, &cost, &bandwidth, s->machine.lead);
+    gs_session_cost_of(s, &cost, &bandwidth, s->machine.kind[0]);
     gs_fit_solve(&p->fit[median_epoch(p, p->computing)], &cost);
     if (cost.disk_source != GS_COST_FITTED || simulated(s, &cost, high) - simulated(s, &cost, low) < 0.5 * took)
         return;
@@ -233,23 +233,19 @@ static void observe_disk(const gs_session *s, const gs_profile *p, gs_cost_recor
 
 gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
 {
-    const char *const lead = gs_device_name(s->machine.device[s->machine.lead]);
     gs_cost_record record;
+    gs_status st = GS_OK;
 
-    if (p->epochs == 0)
-        return GS_OK;
-    gs_cost_record_load(&record, lead);
-    observe_disk(s, p, &record);
-    note_others(p, &record);
-    gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->fit[median_epoch(p, p->computing)]);
-    const gs_status st = gs_cost_record_save(&record, lead);
-    if (st != GS_OK || s->machine.on_host == GS_NONE)
-        return st;
-    const char *const host = gs_device_name(s->machine.device[s->machine.on_host]);
-    gs_cost_record_load(&record, host);
-    note_others(p, &record);
-    gs_fit_add_newer(&record.fit, OLDER_SHARE, &p->host_fit[median_epoch(p, p->computing)]);
-    return gs_cost_record_save(&record, host);
+    for (uint32_t k = 0; k < s->machine.kinds && p->epochs > 0 && st == GS_OK; k++) {
+        const char *const name = gs_device_name(s->machine.device[s->machine.kind[k]]);
+        gs_cost_record_load(&record, name);
+        if (k == 0)
+            observe_disk(s, p, &record);
+        note_others(p, &record);
+        gs_fit_add_newer(&record.fit, OLDER_SHARE, &(k == 0 ? p->fit : p->host_fit)[median_epoch(p, p->computing)]);
+        st = gs_cost_record_save(&record, name);
+    }
+    return st;
 }
 
 gs_status gs_profile_remember_batches(const gs_profile *p, const gs_device *device)

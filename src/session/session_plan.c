@@ -97,7 +97,7 @@ static gs_status device_budget(gs_session *s)
         if ((st = gs_session_free_device_memory(s, &budget)) != GS_OK)
             return st;
         budget = default_budget(budget, GPU_SHARE, earlier);
-        if (earlier == 0 && s->machine.on_host != GS_NONE && m->device <= budget)
+        if (earlier == 0 && s->machine.kinds > 1 && m->device <= budget)
             return GS_OK;
     } else if (earlier == 0 || earlier > m->host) {
         return GS_OK;
@@ -187,7 +187,7 @@ static uint64_t ranking_memory(const gs_session *s)
  * less are resident each time, for which no budget is refused: the heap, with more than all else, stands for them. */
 uint64_t gs_session_process_bytes(const gs_session *s, uint64_t before)
 {
-    const uint64_t later = gs_device_libraries_bytes(s->machine.device[s->machine.lead]).later;
+    const uint64_t later = gs_device_libraries_bytes(s->machine.device[s->machine.kind[0]]).later;
 
     gs_alloc_trim();
     gs_process_drop_idle_code();
@@ -201,9 +201,9 @@ uint64_t gs_session_process_bytes(const gs_session *s, uint64_t before)
 /* Scratch of the device that takes most. */
 static uint64_t scratch_bytes(const gs_session *s)
 {
-    uint64_t most = gs_device_scratch_bytes(s->machine.device[s->machine.lead], s->program);
-    if (s->machine.on_host != GS_NONE)
-        most = GS_MAX(most, gs_device_scratch_bytes(s->machine.device[s->machine.on_host], s->program));
+    uint64_t most = 0;
+    for (uint32_t k = 0; k < s->machine.kinds; k++)
+        most = GS_MAX(most, gs_device_scratch_bytes(s->machine.device[s->machine.kind[k]], s->program));
     return most;
 }
 
@@ -216,7 +216,7 @@ static uint64_t found_bytes(const gs_session *s)
 
 static void charge_fixed(gs_session *s)
 {
-    const gs_device_libraries libraries = gs_device_libraries_bytes(s->machine.device[s->machine.lead]);
+    const gs_device_libraries libraries = gs_device_libraries_bytes(s->machine.device[s->machine.kind[0]]);
     const uint64_t one = gs_params_elements(s->program) * sizeof(float);
     const uint64_t state = s->pass.gradients ? one * s->config.states : 0;
     const uint64_t gradients = (s->pass.gradients ? one : 0) + gs_params_sums(s->program) * sizeof(double);
@@ -798,9 +798,8 @@ static gs_status recall_machine(gs_session *s)
         s->machine.host_cost = s->config.earlier->host_cost;
         return GS_OK;
     }
-    recall_cost(s, &s->machine.cost, s->machine.lead);
-    if (s->machine.on_host != GS_NONE)
-        recall_cost(s, &s->machine.host_cost, s->machine.on_host);
+    for (uint32_t k = 0; k < s->machine.kinds; k++)
+        recall_cost(s, k == 0 ? &s->machine.cost : &s->machine.host_cost, s->machine.kind[k]);
     return gs_ranks_share(&s->machine.cost, sizeof(s->machine.cost)); /* who plans alike has one machine in mind */
 }
 

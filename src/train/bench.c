@@ -106,7 +106,7 @@ static void find_shapes(gs_bench_report *b, const gs_program *p, const gs_pass *
 static gs_status measure_device(gs_bench_report *b, const gs_session *s)
 {
     const uint64_t vertices = gs_store_get_info(s->store)->vertices;
-    gs_device *const d = s->machine.device[s->machine.lead];
+    gs_device *const d = s->machine.device[s->machine.kind[0]];
     gs_status st = GS_OK;
 
     if (b->gemm_in != 0)
@@ -163,10 +163,8 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
     if ((st = measure_device(b, s)) == GS_OK)
         st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES,
                             probe_memory(s->memory.host));
-    if (st == GS_OK)
-        remember_disk(b, gs_device_name(s->machine.device[s->machine.lead]));
-    if (st == GS_OK && s->machine.on_host != GS_NONE)
-        remember_disk(b, gs_device_name(s->machine.device[s->machine.on_host]));
+    for (uint32_t k = 0; k < s->machine.kinds && st == GS_OK; k++)
+        remember_disk(b, gs_device_name(s->machine.device[s->machine.kind[k]]));
     gs_run_batches_close(batches);
     return st;
 }
