@@ -15,113 +15,108 @@
 
 /* ---- lines --------------------------------------------------------------- */
 
-/* JSON has no NaN; printf may write a comma where the process's locale does. */
-static const char *number(char out[32], double v)
+typedef struct fields {
+    char *at; /* of GS_METRICS_LINE bytes */
+    size_t bytes;
+} fields;
+
+static void put_bytes(fields *l, const char *name, uint64_t v)
 {
-    if (!isfinite(v))
-        return "null";
-    snprintf(out, 32, "%.10g", v);
-    for (char *c = out; *c != '\0'; c++)
-        if (*c == ',')
-            *c = '.';
-    return out;
+    l->bytes += (size_t)snprintf(l->at + l->bytes, GS_METRICS_LINE - l->bytes, ", \"%s\": %lu", name, v);
+}
+
+/* JSON has no NaN; printf may write a comma where the process's locale does. */
+static void put_number(fields *l, const char *before, const char *name, double v)
+{
+    char number[32] = "null", *comma;
+    if (isfinite(v))
+        snprintf(number, sizeof(number), "%.10g", v);
+    if ((comma = strchr(number, ',')) != NULL)
+        *comma = '.';
+    l->bytes += (size_t)snprintf(l->at + l->bytes, GS_METRICS_LINE - l->bytes, ", \"%s%s\": %s", before, name,
+                                 number);
 }
 
 /* ", "train_mse": 0.5, "valid_mse": ..." */
-static size_t put_figure(char *buf, size_t at, const char *name, const double v[3])
+static void put_splits(fields *l, int first, const char *name, const double v[3])
 {
-    static const char *const split[] = {"train", "valid", "test"};
-    char text[32];
-    for (int s = 0; s < 3; s++)
-        at += (size_t)snprintf(buf + at, GS_METRICS_LINE - at, ", \"%s_%s\": %s", split[s], name, number(text, v[s]));
-    return at;
+    static const char *const split[] = {"train_", "valid_", "test_"};
+    for (int s = first; s < 3; s++)
+        put_number(l, split[s], name, v[s]);
 }
 
-/* Of validation and test: of pairs with types their ranks, of others the area. */
-static size_t put_pairs(char *buf, size_t at, const gs_task_figures *f)
+/* Of pairs with types their ranks, of others the area. */
+static void put_pairs(fields *l, const gs_task_figures *f)
 {
-    const struct {
-        const char *name;
-        const double *v;
-        bool of_types;
-    } figure[] = {{"mrr", f->mrr, true}, {"hits@1", f->hits1, true}, {"hits@3", f->hits3, true},
-                  {"hits@10", f->hits10, true}, {"auc", f->roc_auc, false}};
-    const bool untyped = isfinite(f->roc_auc[1]) || isfinite(f->roc_auc[2]);
-    char text[32];
-
-    for (size_t k = 0; k < GS_ARRAY_LEN(figure); k++)
-        for (int s = 1; s < 3 && figure[k].of_types != untyped; s++)
-            at += (size_t)snprintf(buf + at, GS_METRICS_LINE - at, ", \"%s_%s\": %s", s == 1 ? "valid" : "test",
-                                   figure[k].name, number(text, figure[k].v[s]));
-    return at;
-}
-
-static size_t put_figures(char *buf, size_t at, const gs_task_figures *f)
-{
-    char text[32];
-
-    at += (size_t)snprintf(buf + at, GS_METRICS_LINE - at, ", \"valid_loss\": %s", number(text, f->valid_loss));
-    if (strcmp(f->task, "multilabel") == 0) {
-        at = put_figure(buf, at, "micro_f1", f->micro_f1);
-        at = put_figure(buf, at, "macro_f1", f->macro_f1);
-    } else if (strstr(f->task, "regress") != NULL) {
-        at = put_figure(buf, at, "mse", f->mse);
-        if (strcmp(f->task, "regress") != 0) /* of edges: what ratings are judged by */
-            at = put_figure(buf, at, "rmse", f->rmse);
-        at = put_figure(buf, at, "mae", f->mae);
-        at = put_figure(buf, at, "r2", f->r2);
-    } else if (strcmp(f->task, "link") == 0) {
-        at = put_pairs(buf, at, f);
-    } else {
-        at = put_figure(buf, at, "macro_f1", f->macro_f1);
-        at = put_figure(buf, at, "balanced_acc", f->balanced_acc);
+    if (isfinite(f->roc_auc[1]) || isfinite(f->roc_auc[2])) {
+        put_splits(l, 1, "auc", f->roc_auc);
+        return;
     }
-    return at;
+    put_splits(l, 1, "mrr", f->mrr);
+    put_splits(l, 1, "hits@1", f->hits1);
+    put_splits(l, 1, "hits@3", f->hits3);
+    put_splits(l, 1, "hits@10", f->hits10);
 }
 
-/* Of batches: what an epoch's seconds went to, beside computing and waiting. */
-static size_t put_batches(char *buf, size_t at, const gs_epoch_report *e)
+static void put_figures(fields *l, const gs_task_figures *f)
 {
-    const struct {
-        const char *name;
-        double v;
-    } part[] = {{"sample", e->sample_seconds}, {"pick", e->pick_seconds}, {"copy", e->copy_seconds},
-                {"step", e->step_seconds}};
-    char text[32];
+    put_number(l, "", "valid_loss", f->valid_loss);
+    if (strcmp(f->task, "multilabel") == 0) {
+        put_splits(l, 0, "micro_f1", f->micro_f1);
+        put_splits(l, 0, "macro_f1", f->macro_f1);
+    } else if (strstr(f->task, "regress") != NULL) {
+        put_splits(l, 0, "mse", f->mse);
+        if (strcmp(f->task, "regress") != 0) /* of edges: what ratings are judged by */
+            put_splits(l, 0, "rmse", f->rmse);
+        put_splits(l, 0, "mae", f->mae);
+        put_splits(l, 0, "r2", f->r2);
+    } else if (strcmp(f->task, "link") == 0) {
+        put_pairs(l, f);
+    } else {
+        put_splits(l, 0, "macro_f1", f->macro_f1);
+        put_splits(l, 0, "balanced_acc", f->balanced_acc);
+    }
+}
 
-    for (size_t k = 0; k < GS_ARRAY_LEN(part) && e->sample_seconds > 0; k++)
-        at += (size_t)snprintf(buf + at, GS_METRICS_LINE - at, ", \"%s_seconds\": %s", part[k].name,
-                               number(text, part[k].v));
-    return at;
+/* Of several devices, of reads past the host, and of ranks. */
+static void put_moved(fields *l, const gs_epoch_report *e)
+{
+    if (e->copied_in_bytes + e->copied_out_bytes > 0) {
+        put_bytes(l, "copied_in_bytes", e->copied_in_bytes);
+        put_bytes(l, "copied_out_bytes", e->copied_out_bytes);
+    }
+    if (e->forwarded_bytes > 0)
+        put_bytes(l, "forwarded_bytes", e->forwarded_bytes);
+    if (e->loaded_bytes > 0)
+        put_bytes(l, "loaded_bytes", e->loaded_bytes);
+    if (e->sent_bytes > 0)
+        put_bytes(l, "sent_bytes", e->sent_bytes);
 }
 
 size_t gs_metrics_line(char *buf, const gs_epoch_report *e)
 {
-    char loss[32], acc[3][32], lr[32], seconds[32], compute[32], stall[32], copied[96] = "", forwarded[48] = "",
-         loaded[48] = "", sent[48] = "";
-    if (e->copied_in_bytes + e->copied_out_bytes > 0)
-        snprintf(copied, sizeof(copied), ", \"copied_in_bytes\": %lu, \"copied_out_bytes\": %lu", e->copied_in_bytes,
-                 e->copied_out_bytes);
-    if (e->forwarded_bytes > 0)
-        snprintf(forwarded, sizeof(forwarded), ", \"forwarded_bytes\": %lu", e->forwarded_bytes);
-    if (e->loaded_bytes > 0)
-        snprintf(loaded, sizeof(loaded), ", \"loaded_bytes\": %lu", e->loaded_bytes);
-    if (e->sent_bytes > 0)
-        snprintf(sent, sizeof(sent), ", \"sent_bytes\": %lu", e->sent_bytes);
-    const int n = snprintf(buf, GS_METRICS_LINE, "{\"epoch\": %u, \"loss\": %s, \"train_acc\": %s, \"valid_acc\": %s, "
-                           "\"test_acc\": %s, \"lr\": %s, \"seconds\": %s, \"read_bytes\": %lu, "
-                           "\"written_bytes\": %lu, \"compute_seconds\": %s, \"stall_seconds\": %s, "
-                           "\"peak_host_bytes\": %lu, \"peak_device_bytes\": %lu%s%s%s%s", e->epoch,
-                           number(loss, e->loss), number(acc[0], e->accuracy[0]), number(acc[1], e->accuracy[1]),
-                           number(acc[2], e->accuracy[2]), number(lr, e->lr), number(seconds, e->seconds),
-                           e->read_bytes, e->written_bytes, number(compute, e->compute_seconds),
-                           number(stall, e->stall_seconds), e->peak_host_bytes, e->peak_device_bytes, copied, forwarded,
-                           loaded, sent);
-    const size_t at = put_figures(buf, put_batches(buf, (size_t)n, e), &e->figures);
-    buf[at] = '}';
-    buf[at + 1] = '\n';
-    buf[at + 2] = '\0';
-    return at + 2;
+    fields l = {buf, (size_t)snprintf(buf, GS_METRICS_LINE, "{\"epoch\": %u", e->epoch)};
+
+    put_number(&l, "", "loss", e->loss);
+    put_splits(&l, 0, "acc", e->accuracy);
+    put_number(&l, "", "lr", e->lr);
+    put_number(&l, "", "seconds", e->seconds);
+    put_bytes(&l, "read_bytes", e->read_bytes);
+    put_bytes(&l, "written_bytes", e->written_bytes);
+    put_number(&l, "", "compute_seconds", e->compute_seconds);
+    put_number(&l, "", "stall_seconds", e->stall_seconds);
+    put_bytes(&l, "peak_host_bytes", e->peak_host_bytes);
+    put_bytes(&l, "peak_device_bytes", e->peak_device_bytes);
+    put_moved(&l, e);
+    if (e->sample_seconds > 0) { /* of batches: what seconds went to, beside computing and waiting */
+        put_number(&l, "", "sample_seconds", e->sample_seconds);
+        put_number(&l, "", "pick_seconds", e->pick_seconds);
+        put_number(&l, "", "copy_seconds", e->copy_seconds);
+        put_number(&l, "", "step_seconds", e->step_seconds);
+    }
+    put_figures(&l, &e->figures);
+    memcpy(buf + l.bytes, "}\n", 3);
+    return l.bytes + 2;
 }
 
 static gs_status named(gs_status st)
