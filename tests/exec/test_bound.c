@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/size.h"
+#include "exec/exec_run.h"
 #include "support/support.h"
 #include "tiny_run.h"
 
@@ -145,11 +147,36 @@ static void test_bound__a_plan_that_streams_is_refused(void **state)
     tiny_drop(&tiny);
 }
 
+/* Blocks of 16 bytes are compared to the file's last byte, wherever that is, and nothing behind it. */
+static void test_bound__every_byte_of_a_file_is_under_a_checksum(void **state)
+{
+    enum { SUM = 16, MOST = 4 * SUM };
+    uint8_t data[MOST];
+    uint64_t sums[MOST / SUM];
+    gs_exec_file file = {.path = "array", .sums = sums, .sum_bytes = SUM};
+    struct gs_exec e = {.files = {.file = &file, .count = 1, .verify = true}};
+
+    (void)state;
+    for (file.bytes = 1; file.bytes <= MOST; file.bytes++) {
+        for (uint32_t b = 0; b < MOST; b++)
+            data[b] = (uint8_t)(b * 37 + file.bytes);
+        for (uint64_t at = 0; at < file.bytes; at += SUM)
+            sums[at / SUM] = gs_hash64(data + at, GS_MIN(SUM, file.bytes - at));
+        gs_assert_ok(gs_exec__check_blocks(&e, 0, 0, data, MOST));
+        for (uint64_t b = 0; b < MOST; b++) {
+            data[b] ^= 1;
+            assert_int_equal(gs_exec__check_blocks(&e, 0, 0, data, MOST), b < file.bytes ? GS_EFORMAT : GS_OK);
+            data[b] ^= 1;
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bound__graphs_of_any_size_in_turn),
         cmocka_unit_test(test_bound__a_plan_that_streams_is_refused),
+        cmocka_unit_test(test_bound__every_byte_of_a_file_is_under_a_checksum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* What a pass moves over each link, of a plan made by hand: two devices, two passes, whole pieces and runs. */
+#include <string.h>
+
 #include "base/size.h"
 #include "plan/links.h"
 #include "support/moves.h"
@@ -30,13 +32,18 @@ static gs_plan_pass pass[] = {{.first_task = 0, .tasks = 11}, {.first_task = 11,
 static const gs_plan plan = {.tasks = GS_ARRAY_LEN(task), .devices = 2, .passes = 2, .runs = 4, .task = task,
                              .run = run, .pass = pass};
 
-/* Links that are not named have nothing. */
+/* Links that are not named have nothing, and what is behind the last one stays as it was. */
 static void expect(uint32_t which, const gs_link_load *want, uint32_t wanted)
 {
-    gs_link_load got[GS_PLAN_LINKS];
+    gs_link_load got[GS_PLAN_LINKS], guard;
     uint64_t bytes = 0, all = 0;
 
+    memset(&guard, 0xa5, sizeof(guard));
+    for (uint32_t l = 0; l < GS_PLAN_LINKS; l++)
+        got[l] = guard;
     gs_plan_load_links(got, &plan, which);
+    for (uint32_t l = gs_plan_links(&plan); l < GS_PLAN_LINKS; l++)
+        assert_memory_equal(&got[l], &guard, sizeof(guard));
     for (uint32_t w = 0; w < wanted; w++) {
         uint32_t l = 0;
         while (l < gs_plan_links(&plan) && (got[l].link.from != want[w].link.from || got[l].link.to != want[w].link.to))
