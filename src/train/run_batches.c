@@ -355,7 +355,7 @@ bool gs_run_batches_shrink(gs_run_batches *b)
     } else if (room->keeps && b->draws.group > b->devices) {
         (void)halve_group(b);
     } else if (room->keeps) {
-        *room = (gs_batch_room){.cache = b->cache_bytes, .ring = b->most_ring};
+        *room = (gs_batch_room){.cache = b->cache_bytes, .ring = b->most_ring, .slots = 1};
         b->draws.group = b->reading_group;
     } else if (b->draws.group <= SMALL_GROUP || !halve_group(b)) {
         room->cache = 0;

@@ -29,6 +29,18 @@ equal "weights of a run that went on" "$work/on.safetensors" "$work/whole.safete
 run "read features" "${train[@]}" --no-cache --save "$work/read.safetensors"
 equal "weights where features are read" "$work/read.safetensors" "$work/whole.safetensors"
 
+# Where host memory has room for all features and not for what is beside them, a cache takes their place.
+run "generate" "$GNNSTREAM" generate sbm "$work/wide-graph" --vertices 12000 --edges 60000 --features 48 --classes 5
+run "partition" "$GNNSTREAM" partition "$work/wide-graph" "$work/wide" --method random --parts 16
+wide=("$GNNSTREAM" train "$work/wide" --model sage --hidden 16 --sampler saint-node --batch-size 300 --device cuda
+    --epochs 1 --threads 2)
+refuse 1 'needs at least' "${wide[@]}" --host-memory 4K
+least=$(sed -n 's/.*at least \([0-9]*\)M.*/\1/p' "$work/stderr")
+for more in 1 2; do
+    "${wide[@]}" --host-memory $((least + more))M >"$work/stdout" 2>"$work/stderr" ||
+        grep -q 'needs at least' "$work/stderr" && pass || fail "train within $((least + more))M" "$work/stderr"
+done
+
 # The next group is drawn, and the next batch picked and sent, while this one is trained, or is not: weights are the
 # same, and the trace says which it was.
 ahead() # OPTION...: groups, and those that began to be drawn before the batch in front of them had been computed;
