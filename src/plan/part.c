@@ -154,8 +154,8 @@ static gs_status wait_for_place(listing *x, const gs_task *t, gs_reach *before)
     const uint32_t lane = gs_task_lane(t);
 
     for (uint32_t k = gs_spans_find(&x->arena, t->place.offset);
-         k < x->arena.count && x->arena.span[k].begin < end; k++) {
-        const gs_span *const was = &x->arena.span[k];
+         k < x->arena.count && gs_spans_at(&x->arena, k)->begin < end; k++) {
+        const gs_span *const was = gs_spans_at(&x->arena, k);
         before->before[was->who] = GS_MAX(before->before[was->who], was->from);
     }
     return gs_spans_set(&x->arena, (gs_span){t->place.offset, end, lane, x->waits.count[lane] + 1});
@@ -302,7 +302,7 @@ static gs_status list_pass(listing *x, uint32_t pass)
     p->first_ahead = p->aheads = 0;
     p->read_bytes = p->written_bytes = p->read_requests = 0;
     x->pass = p;
-    x->arena.count = 0;
+    gs_spans_empty(&x->arena);
     gs_part_waits_enter(&x->waits, pass);
     for (uint32_t i = whole->first_task; i < whole->first_task + whole->tasks && st == GS_OK; i++) {
         const gs_reach before = gs_part_waits_begin(&x->waits, i);

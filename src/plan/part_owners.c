@@ -42,7 +42,7 @@ static gs_status cut(gs_owners *o, uint32_t i, uint64_t begin, uint64_t end, str
 
     for (uint64_t at = begin; at < end && st == GS_OK;) {
         const uint32_t k = s == NULL ? 0 : gs_spans_find(s, first + at);
-        const gs_span *const span = s == NULL || k == s->count ? NULL : &s->span[k];
+        const gs_span *const span = s == NULL || k == s->count ? NULL : gs_spans_at(s, k);
         stretch x = {.begin = at, .end = end, .who = ANYONE, .from = GS_NONE};
         if (span != NULL && span->begin <= first + at)
             x = (stretch){at, GS_MIN(end, span->end - first), span->who, span->from};
@@ -292,7 +292,9 @@ gs_status gs_owners_begin(gs_owners *o)
 {
     gs_status st = GS_OK;
 
-    o->ring.count = o->resident.count = o->file.count = 0;
+    gs_spans_empty(&o->ring);
+    gs_spans_empty(&o->resident);
+    gs_spans_empty(&o->file);
     for (uint32_t r = 0; r < o->plan->residents && st == GS_OK; r++) {
         const gs_resident *const k = &o->plan->resident[r];
         if (k->memory == GS_HOST && !k->load && gs_owners_deal(o, k->file))
