@@ -222,6 +222,7 @@ static gs_status take_scratch(struct emitter *e)
             .stage = GS_NONE, .mask = gs_arena_take(&e->scratch, words, sizeof(*e->ends.needed_by->mask))};
     e->ends.mask_of_all = gs_arena_take(&e->scratch, words, sizeof(*e->ends.mask_of_all));
     e->ends.rows = gs_arena_take(&e->scratch, e->l->config->needs.rows.words, sizeof(*e->ends.rows));
+    e->spill.looked = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.looked));
     e->spill.written = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.written));
     if (e->plan->devices > 1)
         e->spill.maker = gs_arena_take(&e->scratch, cells + 1, sizeof(*e->spill.maker));
@@ -460,9 +461,11 @@ static void begin_pass(struct emitter *e)
     for (uint32_t m = GS_HOST; m < GS_DEVICE_MEMORIES + e->devices; m++)
         gs_ring_reset(&e->memory[m].ring);
     gs_emit__cache_begin(e);
-    memset(e->spill.written, 0xff, (uint64_t)e->l->program->arrays * e->l->parts * sizeof(*e->spill.written));
+    const uint64_t cells = (uint64_t)e->l->program->arrays * e->l->parts;
+    memset(e->spill.looked, 0, cells * sizeof(*e->spill.looked));
+    memset(e->spill.written, 0xff, cells * sizeof(*e->spill.written));
     if (e->spill.maker != NULL && !e->l->memory.apart)
-        memset(e->spill.maker, 0, (uint64_t)e->l->program->arrays * e->l->parts * sizeof(*e->spill.maker));
+        memset(e->spill.maker, 0, cells * sizeof(*e->spill.maker));
 }
 
 /* ---- counts that were made before ------------------------------------------ */

@@ -85,14 +85,33 @@ static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent 
     return GS_OK;
 }
 
-/* The next task waits for those that have written the rows of the interval. */
-static void wait_for_writes(struct emitter *e, uint32_t unit)
+/* The read waits for those that have written what it reads of the interval. */
+static void wait_for_writes(struct emitter *e, uint32_t unit, const gs_task *read)
 {
-    const uint32_t array = unit / e->l->parts, *const w = e->spill.written[unit];
-    for (uint32_t i = w[0] == GS_NONE ? e->made.writes : gs_emit__writes_from(e, w[0]);
-         i < e->made.writes && e->made.write[i].task <= w[1]; i++)
-        if (e->made.write[i].file == array)
-            gs_emit__wait(e, e->made.write[i].task);
+    const uint64_t begin = read->source.offset, end = begin + read->bytes;
+    const uint32_t *const w = e->spill.written[unit];
+    struct looked *const k = &e->spill.looked[unit];
+    bool before = true;
+
+    if (w[0] == GS_NONE)
+        return;
+    uint32_t i = gs_emit__writes_from(e, w[0]);
+    for (i = begin >= k->begin ? GS_MAX(i, k->from) : i; i < e->made.writes && e->made.write[i].task <= w[1]; i++) {
+        const struct moved *const m = &e->made.write[i];
+        if (m->file != read->file)
+            continue;
+        if (m->offset >= end && !k->mixed)
+            break;
+        if (m->offset + m->bytes <= begin)
+            continue;
+        if (before) {
+            k->begin = begin;
+            k->from = i;
+        }
+        before = false;
+        if (m->offset < end)
+            gs_emit__wait(e, m->task);
+    }
 }
 
 /* The unit, where it is to stay, or what is wanted of it comes to a memory that lacks it. */
@@ -114,7 +133,7 @@ static gs_status read_unit(struct emitter *e, struct memory *m, const struct wan
     gs_status st;
 
     if (made)
-        wait_for_writes(e, w->unit);
+        wait_for_writes(e, w->unit, &t);
     if ((st = place(e, m, t.bytes, to, out)) != GS_OK || (st = choose_runs(e, &t, &extent, mask, &read)) != GS_OK)
         return st;
     t.place = out->place;
@@ -698,6 +717,8 @@ static gs_status write_home(struct emitter *e, const struct want *w, uint64_t by
     if ((st = gs_emit__task(e, &t, &u->read)) != GS_OK)
         return st;
     note_written(e, w->unit, u->read);
+    e->spill.looked[w->unit].mixed |= t.place.offset < e->spill.looked[w->unit].last;
+    e->spill.looked[w->unit].last = t.place.offset;
     gs_emit__release(e, u, u->read);
     e->pass->written_bytes += t.bytes;
     return GS_OK;

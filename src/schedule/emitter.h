@@ -163,8 +163,17 @@ struct made {
     bool late;           /* that one came */
 };
 
+/* Where the writes of an interval's rows are looked for: tile by tile, most are behind what is read, or before it. */
+struct looked {
+    uint64_t begin;  /* reads from here on need no write before made.write[from] */
+    uint64_t last;   /* where the last of them began */
+    uint32_t from;
+    bool mixed;      /* they do not ascend */
+};
+
 /* Who writes the run's file where, or the rows that the host keeps. */
 struct spilled {
+    struct looked *looked;  /* [array * parts + interval] */
     uint32_t (*written)[2]; /* [array * parts + interval]: first and last task of the writes of those rows; of kept
                              * ones, the last stands for all */
     struct owners *owners;  /* [arrays] */

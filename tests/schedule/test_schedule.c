@@ -393,6 +393,52 @@ static void test_plan__nothing_is_read_ahead_of_another_pass(void **state)
     }
 }
 
+/* Of what was written, a read waits for the writes of what it reads, and for all of those: tiles are read one by
+ * one. Gives how many reads are of a part of an interval's rows. */
+static uint32_t check_waits_for_writes(const gs_plan *p, const gs_plan_pass *pass)
+{
+    const uint32_t end = pass->first_task + pass->tasks;
+    uint32_t parts = 0;
+    for (uint32_t r = pass->first_task; r < end; r++) {
+        const gs_task *const read = &p->task[r];
+        uint64_t waited = 0, written = 0;
+        if (!gs_task_reads(read) || read->check != GS_CHECK_NONE)
+            continue;
+        for (uint32_t i = 0; i < read->deps; i++)
+            waited += gs_task_writes(&p->task[p->dep[read->first_dep + i]]) &&
+                      p->task[p->dep[read->first_dep + i]].file == read->file;
+        for (uint32_t w = pass->first_task; w < r; w++) {
+            const gs_task *const t = &p->task[w];
+            written += gs_task_writes(t) && t->file == read->file &&
+                       t->place.offset < read->source.offset + read->bytes &&
+                       read->source.offset < t->place.offset + t->bytes;
+        }
+        assert_int_equal(waited, written);
+        parts += waited == 1;
+    }
+    return parts;
+}
+
+static void test_plan__reads_wait_for_the_writes_of_what_they_read(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    static const gs_topology one = {.devices = 1, .switches = 1, .at = {{0, 1, 0, 0}}};
+    uint32_t parts = 0;
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 200000, 3, false, 7); /* intervals of several tiles */
+    gs_schedule_config c = fixture_config(&f, 256 * GS_MIB, 64 * GS_MIB);
+    c.force_spill = true;
+    c.topology = &one;
+    gs_assert_ok(gs_schedule(&plan, &c));
+    for (uint32_t i = 0; i < plan->passes; i++)
+        parts += check_waits_for_writes(plan, &plan->pass[i]);
+    assert_true(parts > 0);
+    gs_plan_free(plan);
+    fixture_drop(&f);
+}
+
 static void test_plan__forced_spill_keeps_nothing(void **state)
 {
     (void)state;
@@ -601,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_plan__cache_is_safe_in_any_order),
         cmocka_unit_test(test_plan__a_hold_that_has_ended_is_over),
         cmocka_unit_test(test_plan__nothing_is_read_ahead_of_another_pass),
+        cmocka_unit_test(test_plan__reads_wait_for_the_writes_of_what_they_read),
         cmocka_unit_test(test_plan__forced_spill_keeps_nothing),
         cmocka_unit_test(test_plan__a_large_gpu_takes_long_tiles),
         cmocka_unit_test(test_budget__a_gpu_has_what_is_named),
