@@ -101,7 +101,7 @@ const uint64_t *gs_emit__rows_needed_by(struct emitter *e, uint32_t operand, uin
     const struct block b = e->seat[device].block;
     if (!gs_runs_need_rows(e->ends.rows, e->l, e->stage, b.first, b.count, operand))
         return NULL;
-    mark_own(e, b, operand, e->ends.rows, 1);
+    mark_own(e, b, operand, e->ends.rows, e->l->config->needs.rows.rows);
     return e->ends.rows;
 }
 

@@ -367,7 +367,7 @@ static gs_status list_rows(struct emitter *e, gs_task *t, const uint64_t *bits)
 static gs_status choose_rows(struct emitter *e, const struct delivery *v, gs_task *t, gs_plan_link way, uint64_t bytes)
 {
     const gs_schedule_config *const cfg = e->l->config;
-    const uint64_t row = gs_emit__row_bytes(e, v->want->unit);
+    const uint64_t row = gs_emit__row_bytes(e, v->want->unit) * cfg->needs.rows.rows;
     const uint64_t *const bits = gs_emit__rows_needed_by(e, v->want->unit % e->l->parts, gs_link_device(way));
     uint64_t rows = 0;
 

@@ -147,7 +147,8 @@ uint64_t gs_emit__table_bytes(const struct emitter *e)
     return p->tasks * gs_emit_task_bytes(e->l) +
            (p->deps + e->counted.deps) * sizeof(*p->dep) + (p->regs + e->counted.regs) * sizeof(*p->reg) +
            (p->runs + e->counted.runs) * sizeof(*p->run) +
-           (p->row_words + e->counted.row_words) * sizeof(*p->row_bits) + p->aheads * sizeof(*p->ahead) +
+           (p->row_words + e->counted.row_words) * GS_MAX(e->l->config->needs.rows.rows, 1u) * sizeof(*p->row_bits) +
+           p->aheads * sizeof(*p->ahead) +
            p->residents * sizeof(*p->resident) + 2 * GS_PLAN_PACKED * e->packed;
 }
 

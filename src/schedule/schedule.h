@@ -36,7 +36,7 @@ typedef struct gs_needs {
     const gs_edge_set *set;
     const uint32_t *stage_set;
     gs_granules granules;      /* of set[].need */
-    gs_granules rows;          /* of set[].rows, each of one row; no words: they are not known */
+    gs_granules rows;          /* of set[].rows, each of one row, or of a lot (store.h); no words: they are not known */
     /* [program->stages] the rows that a stage runs for; then its edges have no other targets. NULL: all. */
     const gs_row_runs *stage_rows;
     /* [program->arrays] of an array of the run, the rows that are read and not 0, within those of the stage that stores

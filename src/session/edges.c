@@ -87,12 +87,16 @@ gs_granules gs_session_rows(const gs_session *s)
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint64_t chunks = (uint64_t)t->parts * t->parts * SETS_EXPECTED;
     const gs_granules rows = gs_granules_of(t, 1);
+    /* ranks that are planned in place of more: each would know what all of those need */
+    const gs_cluster *const k = s->config.cluster;
+    const double times = k != NULL && k->all > 0 ? (double)k->all / k->ranks : 1;
     const bool several_gpus = gs_session_has_memories(s) && s->machine.devices > 1; /* one alone reaches the host's */
 
     if (s->config.options->no_pack || s->machine.wires.alone || several_gpus ||
-        chunks * rows.words * sizeof(uint64_t) > gs_session_left(&s->memory) / NEED_SHARE)
+        times * times * (double)(chunks * rows.words * sizeof(uint64_t)) >
+            (double)(gs_session_left(&s->memory) / NEED_SHARE))
         return (gs_granules){0};
-    return rows;
+    return gs_granules_of(t, gs_store_lot(s->store));
 }
 
 /* A copy of the edges that scans make, while programs are compared. */
@@ -136,6 +140,19 @@ static void find_granules(const gs_edge_set *set, const gs_needs *needs, uint64_
             }
 }
 
+/* Of a store that is not there; to find them again takes as long as to keep them. */
+static void draw_needs(const gs_session *s, uint32_t d, const gs_needs *needs)
+{
+    const gs_edge_set *const set = &s->edges.set[d];
+    const bool rows = set->rows != NULL && needs->rows.rows > 1;
+
+    gs_store_draw_needs(s->store, (gs_direction)d, rows ? needs->rows : asked(needs), rows, asked_table(set));
+    if (rows)
+        gs_store_draw_needs(s->store, (gs_direction)d, needs->granules, false, (uint64_t *)(uintptr_t)set->need);
+    else
+        find_granules(set, needs, (uint64_t)gs_store_chunks(s->store)->parts * gs_store_chunks(s->store)->parts);
+}
+
 gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
@@ -149,6 +166,10 @@ gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs)
             continue;
         if ((st = take_needs(&s->edges.set[d], needs, chunks)) != GS_OK)
             break;
+        if (gs_store_is_shape(s->store)) {
+            draw_needs(s, d, needs);
+            continue;
+        }
         uint64_t *const bits = asked_table(&s->edges.set[d]);
         const gs_scan_key key = {.kind = GS_SCAN_NEED, .direction = d, .coarse_rows = g.rows};
         const gs_scan_answer answer = {{bits}, {chunks * g.words * sizeof(*bits)}};

@@ -364,10 +364,6 @@ static gs_status mark_operands(void *context, uint32_t target, uint32_t operand,
 gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_copy *copy,
                         gs_granules g, uint64_t *bits)
 {
-    if (gs_store_is_shape(s)) {
-        gs_store_draw_needs(s, d, g, bits);
-        return GS_OK;
-    }
     needs n = {.g = g, .parts = gs_store_chunks(s)->parts, .bits = bits, .shift = (uint32_t)__builtin_ctz(g.rows)};
     return gs_edge_scan_copied(s, d, memory, wanted, copy, mark_operands, &n);
 }

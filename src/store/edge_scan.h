@@ -50,7 +50,7 @@ uint64_t gs_edge_scanner_bytes(const gs_edge_scanner *e);      /* of memory */
 void gs_edge_scanner_close(gs_edge_scanner *e); /* NULL is allowed */
 
 /* bits[parts * parts][g.words], zeroed by the caller: the granules of operand rows that each wanted chunk's edges name,
- * found from the edges themselves. `copy` as above. Errors as above. */
+ * found from the edges themselves, which are there. `copy` as above. Errors as above. */
 gs_status gs_edge_needs(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_copy *copy,
                         gs_granules g, uint64_t *bits);
 

@@ -187,8 +187,12 @@ typedef struct gs_store_shape {
  * stands for its folder. GS_EINVAL: more than a store can have; GS_ENOMEM. */
 gs_status gs_store_open_shape(gs_store **out, const char *name, const gs_store_shape *shape);
 bool gs_store_is_shape(const gs_store *s);
-/* gs_edge_needs() of such a store: draws the granules of rows that each chunk names. */
-void gs_store_draw_needs(const gs_store *s, gs_direction d, gs_granules g, uint64_t *bits);
+/* Rows that are drawn as one: of a million lots as large a part is named as of their rows one by one, near enough, and
+ * intervals are whole lots. 1 for fewer vertices, and for a store that is there. */
+uint32_t gs_store_lot(const gs_store *s);
+/* gs_edge_needs() of such a store: draws the granules of rows that each chunk names; those of lots: the lots that
+ * stand for single rows. */
+void gs_store_draw_needs(const gs_store *s, gs_direction d, gs_granules g, bool lots, uint64_t *bits);
 
 const char *gs_store_dir(const gs_store *s);
 const gs_store_info *gs_store_get_info(const gs_store *s);

@@ -6,6 +6,22 @@
 #include "store/store.h"
 #include "store/store_internal.h"
 
+/* From so many vertices on, some are drawn as one. */
+#define LOTS_MOST (1u << 21)
+
+static uint32_t lot_of(uint64_t vertices)
+{
+    uint32_t lot = 1;
+    while (vertices / lot >= LOTS_MOST)
+        lot *= 2;
+    return lot;
+}
+
+uint32_t gs_store_lot(const gs_store *s)
+{
+    return gs_store_is_shape(s) ? lot_of(gs_store_get_info(s)->vertices) : 1;
+}
+
 /* ---- chunks -------------------------------------------------------------- */
 
 /* Of `rows` rows, those that so many ends of edges name, each any of them. */
@@ -100,20 +116,28 @@ static uint64_t bytes_of(const gs_manifest *m)
     return total;
 }
 
+static bool is_possible(const gs_store_shape *x)
+{
+    return x->vertices > 0 && x->vertices <= GS_MAX_VERTICES && x->edges <= GS_MAX_COUNT &&
+           x->features <= GS_MAX_FEATURES && x->parts > 0 && x->parts <= GS_MAX_PARTS;
+}
+
 gs_status gs_store_open_shape(gs_store **out, const char *name, const gs_store_shape *shape)
 {
+    gs_store_shape whole = *shape; /* its intervals are whole lots */
     gs_manifest m;
     gs_status st;
 
-    if (shape->vertices == 0 || shape->vertices > GS_MAX_VERTICES || shape->edges > GS_MAX_COUNT ||
-        shape->features > GS_MAX_FEATURES || shape->parts == 0 || shape->parts > GS_MAX_PARTS)
+    if (shape->parts > 0 && lot_of(shape->vertices) > 1)
+        whole.vertices = shape->parts * gs_align_up(gs_div_up(shape->vertices, shape->parts), lot_of(shape->vertices));
+    if (!is_possible(&whole))
         return gs_fail(GS_EINVAL, "%s: a store has from 1 to 4294967295 vertices, at most 2^53 edges, 2^24 features "
                        "and 65536 parts", name);
-    describe(&m, shape);
+    describe(&m, &whole);
     gs_chunk *const chunks = gs_calloc(2 * (uint64_t)m.info.parts * m.info.parts, sizeof(*chunks));
     if (chunks == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for tables of %u parts", name, m.info.parts);
-    if ((st = fill(chunks, &m, shape, name)) == GS_OK) {
+    if ((st = fill(chunks, &m, &whole, name)) == GS_OK) {
         m.info.total_bytes = bytes_of(&m);
         st = gs_store__of_table(out, name, &m, chunks);
     }
@@ -133,15 +157,16 @@ static uint64_t drawn(uint64_t place)
     return z ^ z >> 31;
 }
 
-/* Each granule with the probability that one of its rows is named. */
-void gs_store_draw_needs(const gs_store *s, gs_direction d, gs_granules g, uint64_t *bits)
+/* Each granule with the probability that one of its rows is named, a lot with that of a row. */
+void gs_store_draw_needs(const gs_store *s, gs_direction d, gs_granules g, bool lots, uint64_t *bits)
 {
+    const uint32_t named_of = lots ? 1 : g.rows;
     const gs_chunk_table *const t = gs_store_chunks(s);
     const uint64_t chunks = (uint64_t)t->parts * t->parts;
 
     for (uint64_t k = 0; k < chunks; k++) {
         const uint32_t rows = gs_interval_rows(t, (uint32_t)(k % t->parts));
-        const double named = -expm1(-(double)t->chunk[d][k].edges * GS_MIN(g.rows, rows) / rows);
+        const double named = -expm1(-(double)t->chunk[d][k].edges * GS_MIN(named_of, rows) / rows);
         const uint64_t below = named >= 1 ? UINT64_MAX : (uint64_t)(named * 0x1p64);
         for (uint32_t at = 0; at < gs_div_up(rows, g.rows); at++)
             if (drawn((d * chunks + k) * t->interval_rows + at) <= below && below > 0)

@@ -64,6 +64,7 @@ extern const gs_topology gs_topology_host;
 /* Ranks that need not be there: what each has, as all do, and the network between them. */
 typedef struct gs_cluster {
     uint32_t ranks;
+    uint32_t all;     /* of these so many are planned in place of all; 0: these are all */
     uint32_t threads; /* of each; 0: as many as this machine has */
     uint64_t memory;  /* of each, bytes; 0: nothing said */
     double speed;     /* of a thread, beside one of this machine */

@@ -120,6 +120,7 @@ static void choose_few(scene *x)
 
     x->few = x->whole;
     x->few.ranks = n;
+    x->few.all = x->whole.ranks;
     x->times = (double)x->whole.ranks / n;
     if (x->all.remote < 0)
         x->all.remote = 1 - 1.0 / x->whole.ranks;

@@ -51,6 +51,17 @@ parameters=$(number parameters <plan64 | head -n 1)
 awk -v p="$(number epoch_price <plan64)" -v s="$(number epoch_seconds <plan64)" \
     'BEGIN { w = s * 2 * 64 / 3600; exit !(p > 0.999 * w && p < 1.001 * w) }' || die 'another price'
 
+# Two hundred million vertices are planned in seconds of a processor, of lots of rows: those that half of the other
+# rank's edges name, forward and back, 4 columns wide.
+printf '{"ranks": 2, "memory": 128e9, %s}' "$network" >large
+(
+    ulimit -t 12
+    gnnstream plan --model gcn --hidden 32 --json --cluster large \
+        --shape vertices=2e8,edges=2e8,features=32,classes=4,parts=16,remote=0.5 >described
+) || die 'two hundred million vertices take more than 12 seconds'
+awk -v b="$(received described)" 'BEGIN { w = 2 * 16 * 1e8 * (1 - exp(-0.5)); exit !(b > 0.99 * w && b < 1.01 * w) }' ||
+    die "rows of two hundred million vertices: $(received described)"
+
 p() { refused "$1" "$2" gnnstream plan --model gcn "${@:3}"; }
 p 2 '--cluster and --shape go together, without STORE' --cluster ranks2
 p 2 '--cluster and --shape go together, without STORE' store --cluster ranks2 --shape vertices=1
