@@ -79,7 +79,7 @@ gs_status gs_simulate_once(gs_predicted *out, gs_plan *plan, const gs_simulation
 /* The bytes that the disk should have under way in this pass, whole MiB from GS_FLIGHT_LEAST to GS_FLIGHT_MOST: as many
  * as it moves until the thread that feeds it looks again, and a quarter more. With fewer the disk runs dry; with more,
  * urgent reads wait behind others. A smaller staging ring bounds what goes through it by itself. `in->cost` may be
- * NULL; `in->together` is not read. */
+ * NULL. */
 uint64_t gs_flight_bytes(const gs_simulation_input *in);
 
 #endif /* GS_SCHEDULE_SIMULATE_H */
