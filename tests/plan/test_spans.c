@@ -52,7 +52,7 @@ static void test_spans__are_what_was_set_last(void **state)
 }
 
 /* Places of a ring, one behind the other, each of a task of its own, before and behind as many: the time of it
- * does not grow with their number (a fifth of a second where it does not, a minute where all behind are moved). */
+ * does not grow with their number (0.1 s of a processor). */
 static void test_spans__of_a_ring_are_set_in_turn(void **state)
 {
     const uint32_t places = 400000;
