@@ -439,30 +439,28 @@ static gs_status find(const gs_cuda *c, gs_cu_handle *function, const char *name
 static gs_status find_sequences(gs_cuda *c)
 {
     gs_cuda_code *const k = &c->code;
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < k->sequences && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < k->sequences; i++) {
         gs_cuda_sequence_code *const s = &k->sequence[i];
         char back[64];
         snprintf(back, sizeof(back), "%s_back", s->k.name);
-        if ((st = find(c, &s->forward, s->k.name)) == GS_OK)
-            st = find(c, &s->window, back);
+        GS_TRY(find(c, &s->forward, s->k.name));
+        GS_TRY(find(c, &s->window, back));
     }
-    if (st == GS_OK && k->sequences > 0)
-        st = find(c, &k->transpose_weight, "gs_transpose_weight");
-    if (st == GS_OK && k->sequences > 0)
-        st = find(c, &k->scatter_gates, "gs_scatter_gates");
-    return st;
+    if (k->sequences > 0)
+        GS_TRY(find(c, &k->transpose_weight, "gs_transpose_weight"));
+    if (k->sequences > 0)
+        GS_TRY(find(c, &k->scatter_gates, "gs_scatter_gates"));
+    return GS_OK;
 }
 
 static gs_status find_typed(gs_cuda *c)
 {
     gs_cuda_code *const k = &c->code;
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < k->typed_codes && st == GS_OK; i++)
-        st = find(c, &k->typed_code[i].run, k->typed_code[i].k.name);
-    for (uint32_t i = 0; i < GS_CUDA_TYPED_FIXED_COUNT && k->typed_stages > 0 && st == GS_OK; i++)
-        st = find(c, &k->typed_fixed[i], typed_names[i]);
-    return st;
+    for (uint32_t i = 0; i < k->typed_codes; i++)
+        GS_TRY(find(c, &k->typed_code[i].run, k->typed_code[i].k.name));
+    for (uint32_t i = 0; i < GS_CUDA_TYPED_FIXED_COUNT && k->typed_stages > 0; i++)
+        GS_TRY(find(c, &k->typed_fixed[i], typed_names[i]));
+    return GS_OK;
 }
 
 gs_status gs_cuda_find_code(gs_cuda *c)

@@ -284,10 +284,8 @@ static bool cublas_version(void *library, int *major, int *minor)
 /* `driver`: its release, or 0. NVRTC asks for its builtins by their bare name, and has no path of its own to them. */
 static gs_status open_compiler(int driver)
 {
-    gs_status st;
     if (libnvrtc == NULL) {
-        if ((st = library_open(&libnvrtc, "libnvrtc", nvrtc_version, driver)) != GS_OK)
-            return st;
+        GS_TRY(library_open(&libnvrtc, "libnvrtc", nvrtc_version, driver));
         library_open_beside(libnvrtc, "nvrtcVersion", "libnvrtc-builtins.so.*");
     }
     return fill(libnvrtc, "libnvrtc", nvrtc_entries, GS_ARRAY_LEN(nvrtc_entries));
@@ -295,10 +293,9 @@ static gs_status open_compiler(int driver)
 
 gs_status gs_cuda_compiler_open(const gs_cuda_driver **out)
 {
-    const gs_status st = open_compiler(0);
-    if (st == GS_OK)
-        *out = &table;
-    return st;
+    GS_TRY(open_compiler(0));
+    *out = &table;
+    return GS_OK;
 }
 
 /* Which most machines do not have, and do not need. */
@@ -319,15 +316,12 @@ static void look_for_nccl(void)
 /* The release that it is of, 0 where it does not say: what is wrong is said by the next call. */
 static gs_status open_driver(int *release)
 {
-    gs_status st;
-
     if (libcuda == NULL && (libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL)
         return gs_fail(
             GS_EUNSUPPORTED,
             "device cuda: the driver (libcuda.so.1) was not found: there is no NVIDIA GPU here, or its driver "
             "is not installed; use .device cpu");
-    if ((st = fill(libcuda, "libcuda.so.1", cuda_entries, GS_ARRAY_LEN(cuda_entries))) != GS_OK)
-        return st;
+    GS_TRY(fill(libcuda, "libcuda.so.1", cuda_entries, GS_ARRAY_LEN(cuda_entries)));
     if (table.version(release) != 0 || *release < 0)
         *release = 0;
     if (*release > 0 && *release / 1000 < GS_CUDA_OLDEST)
@@ -341,14 +335,12 @@ static gs_status open_driver(int *release)
 static gs_status open_all(void)
 {
     int driver = 0;
-    gs_status st;
 
-    if ((st = open_driver(&driver)) != GS_OK || (st = open_compiler(driver)) != GS_OK)
-        return st;
-    if (libcublas == NULL && (st = library_open(&libcublas, "libcublas", cublas_version, driver)) != GS_OK)
-        return st;
-    if ((st = fill(libcublas, "libcublas", cublas_entries, GS_ARRAY_LEN(cublas_entries))) != GS_OK)
-        return st;
+    GS_TRY(open_driver(&driver));
+    GS_TRY(open_compiler(driver));
+    if (libcublas == NULL)
+        GS_TRY(library_open(&libcublas, "libcublas", cublas_version, driver));
+    GS_TRY(fill(libcublas, "libcublas", cublas_entries, GS_ARRAY_LEN(cublas_entries)));
     look_for_nccl();
     return GS_OK;
 }
@@ -360,9 +352,8 @@ gs_status gs_cuda_driver_open(const gs_cuda_driver **out)
         return GS_OK;
     }
     const uint64_t before = gs_process_resident_bytes();
-    const gs_status st = open_all();
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(open_all());
     const uint64_t after = gs_process_resident_bytes();
     if (held == 0)
         held = GS_MAX(after - GS_MIN(after, before), 1);

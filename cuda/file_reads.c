@@ -171,43 +171,36 @@ gs_status gs_cuda_probe_reads(void *context, const char *path)
 gs_status gs_cuda_add_file(void *context, const char *path, uint32_t *file)
 {
     gs_cuda_reads *const k = ((gs_cuda *)context)->reads;
-    gs_status st = gs_cuda_enter(context);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(context));
     if (k->files == GS_CUDA_FILES)
         return gs_fail(GS_EUNSUPPORTED, "%s: a device reads at most %u files by itself", path, GS_CUDA_FILES);
-    st = open_file(k->f, path, &k->file[k->files].fd, &k->file[k->files].handle);
-    if (st == GS_OK)
-        *file = k->files++;
-    return st;
+    GS_TRY(open_file(k->f, path, &k->file[k->files].fd, &k->file[k->files].handle));
+    *file = k->files++;
+    return GS_OK;
 }
 
 /* ---- opening and closing ---- */
 
 static gs_status take_marks(gs_cuda *c, gs_cuda_reads *k)
 {
-    gs_status st = gs_cuda_check(c, c->d->stream_create_first(&k->stream, GS_CU_STREAM_NON_BLOCKING, GS_CU_FIRST),
-                                 "making a stream");
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->memory_alloc(&k->sums, SUMS_BYTES), "memory for reads of files");
-    if (st == GS_OK && (k->came = gs_alloc_pages(GS_BLOCK_BYTES)) == NULL)
-        st = gs_fail(GS_ENOMEM, "device cuda:%d: out of memory for reads of files", c->device);
-    if (st == GS_OK)
-        st = gs_cuda_pin(c, k->came, GS_BLOCK_BYTES, GS_CU_HOST_PORTABLE, &k->pinned);
-    return st;
+    GS_TRY(gs_cuda_check(c, c->d->stream_create_first(&k->stream, GS_CU_STREAM_NON_BLOCKING, GS_CU_FIRST),
+                         "making a stream"));
+    GS_TRY(gs_cuda_check(c, c->d->memory_alloc(&k->sums, SUMS_BYTES), "memory for reads of files"));
+    if ((k->came = gs_alloc_pages(GS_BLOCK_BYTES)) == NULL)
+        return gs_fail(GS_ENOMEM, "device cuda:%d: out of memory for reads of files", c->device);
+    return gs_cuda_pin(c, k->came, GS_BLOCK_BYTES, GS_CU_HOST_PORTABLE, &k->pinned);
 }
 
 static gs_status take_slots(gs_cuda *c, gs_cuda_reads *k)
 {
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < GS_DEVICE_READS && st == GS_OK; i++) {
-        if ((st = make_batch(k->f, &k->read[i].batch)) != GS_OK)
-            return st;
-        st = gs_cuda_check(c, c->d->event_create(&k->read[i].marked, GS_CU_EVENT_BLOCKING | GS_CU_EVENT_DISABLE_TIMING),
-                           "making an event");
+    for (uint32_t i = 0; i < GS_DEVICE_READS; i++) {
+        GS_TRY(make_batch(k->f, &k->read[i].batch));
+        GS_TRY(gs_cuda_check(c, c->d->event_create(&k->read[i].marked,
+                                                   GS_CU_EVENT_BLOCKING | GS_CU_EVENT_DISABLE_TIMING),
+                             "making an event"));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_cuda_open_reads(void *context, void *first, uint64_t bytes)
@@ -457,10 +450,8 @@ gs_status gs_cuda_poll_read(void *context, uint64_t number, bool wait, bool *don
 {
     gs_cuda *const c = context;
     gs_cuda_read *const r = &c->reads->read[number % GS_DEVICE_READS];
-    const gs_status st = gs_cuda_enter(c);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(c));
     for (uint32_t i = 0; i < GS_DEVICE_READS; i++)
         move_on(c, &c->reads->read[i], false);
     while (wait && r->number == number && (r->state == GS_CUDA_READ_READING || r->state == GS_CUDA_READ_MARKING))

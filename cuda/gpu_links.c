@@ -122,11 +122,10 @@ _Static_assert(2 * GS_CUDA_BOUNCE_BYTES <= GS_DEVICE_BETWEEN_BYTES, "both halves
 
 static gs_status make_events(gs_cuda *c, gs_cu_handle *event, uint32_t count)
 {
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < count && st == GS_OK; i++)
-        st = gs_cuda_check(c, c->d->event_create(&event[i], GS_CU_EVENT_BLOCKING | GS_CU_EVENT_DISABLE_TIMING),
-                           "making an event");
-    return st;
+    for (uint32_t i = 0; i < count; i++)
+        GS_TRY(gs_cuda_check(c, c->d->event_create(&event[i], GS_CU_EVENT_BLOCKING | GS_CU_EVENT_DISABLE_TIMING),
+                             "making an event"));
+    return GS_OK;
 }
 
 static void drop_events(const gs_cuda *c, gs_cu_handle *event, uint32_t count)
@@ -139,11 +138,9 @@ static void drop_events(const gs_cuda *c, gs_cu_handle *event, uint32_t count)
 static gs_status take_bounce(gs_cuda *c)
 {
     gs_cuda_chain *const k = &c->chain;
-    gs_status st;
     if (k->bounce != NULL)
         return GS_OK;
-    if ((st = make_events(c, k->emptied, 2)) != GS_OK)
-        return st;
+    GS_TRY(make_events(c, k->emptied, 2));
     if ((k->bounce = gs_alloc_pages(2 * GS_CUDA_BOUNCE_BYTES)) == NULL)
         return gs_fail(GS_ENOMEM, "device cuda:%d: out of memory for copies from other GPUs", c->device);
     return gs_cuda_pin(c, k->bounce, 2 * GS_CUDA_BOUNCE_BYTES, GS_CU_HOST_PORTABLE, &k->bounce_pinned);
@@ -167,9 +164,8 @@ static gs_status make_link(gs_cuda *c, const gs_cuda *peer)
     *l = (gs_cuda_link){.peer = peer, .same = peer->device == c->device};
     if (l->same)
         return GS_OK;
-    gs_status st = gs_cuda_check(c, c->d->peer_can(&can, c->device, peer->device), "asking for its peers");
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_cuda_check(c, c->d->peer_can(&can, c->device, peer->device), "asking for its peers"));
     if (can) {
         const gs_cu_result r = c->d->peer_enable(peer->context, 0);
         l->direct = true;
@@ -237,12 +233,10 @@ gs_status gs_cuda_open_peer(void *context, const void *peer, bool *open)
 
 gs_status gs_cuda_join(void *const *context, uint32_t devices)
 {
-    gs_status st = GS_OK;
-    for (uint32_t d = 0; d < devices && st == GS_OK; d++)
-        st = join_one(context[d], context, devices);
-    if (st == GS_OK)
-        join_nccl(context, devices);
-    return st;
+    for (uint32_t d = 0; d < devices; d++)
+        GS_TRY(join_one(context[d], context, devices));
+    join_nccl(context, devices);
+    return GS_OK;
 }
 
 void gs_cuda_leave(gs_cuda *c)
@@ -325,7 +319,6 @@ static gs_status bounce_piece(gs_cuda *c, const gs_cuda_link *l, gs_cu_memory to
 static gs_status copy_from_peer(gs_cuda *c, const gs_cuda *peer, gs_cu_memory to, gs_cu_memory from, uint64_t bytes)
 {
     const gs_cuda_link *l = c->chain.link;
-    gs_status st = GS_OK;
 
     while (l < c->chain.link + c->chain.links && l->peer != peer)
         l++;
@@ -337,18 +330,17 @@ static gs_status copy_from_peer(gs_cuda *c, const gs_cuda *peer, gs_cu_memory to
     if (l->direct)
         return gs_cuda_check(c, c->d->copy_peer(to, c->context, from, peer->context, bytes, c->chain.forward),
                              "copying from another GPU");
-    for (uint64_t at = 0; at < bytes && st == GS_OK; at += GS_CUDA_BOUNCE_BYTES)
-        st = bounce_piece(c, l, to + at, from + at, GS_MIN(bytes - at, (uint64_t)GS_CUDA_BOUNCE_BYTES));
-    return st;
+    for (uint64_t at = 0; at < bytes; at += GS_CUDA_BOUNCE_BYTES)
+        GS_TRY(bounce_piece(c, l, to + at, from + at, GS_MIN(bytes - at, (uint64_t)GS_CUDA_BOUNCE_BYTES)));
+    return GS_OK;
 }
 
 gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from,
                            uint64_t bytes)
 {
     gs_cuda *const c = context;
-    const gs_status st = gs_cuda_enter(c);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_cuda_enter(c));
     if (way == GS_DEVICE_FROM_HOST)
         return gs_cuda_check(c, c->d->copy_in((gs_cu_memory)to, from, bytes, c->streams.in), "copying to the device");
     if (way == GS_DEVICE_TO_HOST)
@@ -376,9 +368,8 @@ gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t numb
 {
     gs_cuda *const c = context;
     const gs_cu_handle mark = c->chain.mark[way][number % GS_DEVICE_MARKS];
-    const gs_status st = gs_cuda_enter(c);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_cuda_enter(c));
     const gs_cu_result r = wait ? c->d->event_synchronize(mark) : c->d->event_query(mark);
     *done = r == 0;
     return r == GS_CU_NOT_READY
@@ -417,32 +408,29 @@ static gs_status find_part(gs_cu_memory *at, const gs_cuda *c, const void *part)
 gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64)
 {
     gs_cu_memory at[GS_DEVICE_COUNT_MOST];
-    gs_status st = GS_OK;
-    for (uint32_t d = 0; d < devices && st == GS_OK; d++)
-        st = find_part(&at[d], context[d], part[d]);
-    return st == GS_OK ? reduce_by_nccl(context, devices, at, count, f64) : st;
+    for (uint32_t d = 0; d < devices; d++)
+        GS_TRY(find_part(&at[d], context[d], part[d]));
+    return reduce_by_nccl(context, devices, at, count, f64);
 }
 
 gs_status gs_cuda_fetch_part(void *context, void *part, uint64_t bytes)
 {
     gs_cuda *const c = context;
     gs_cu_memory at;
-    gs_status st = find_part(&at, c, part);
 
-    if (st == GS_OK && (st = gs_cuda_enter(c)) == GS_OK &&
-        (st = gs_cuda_copy_out(c, part, at, bytes, c->streams.compute, "copying gradients")) == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
-    return st;
+    GS_TRY(find_part(&at, c, part));
+    GS_TRY(gs_cuda_enter(c));
+    GS_TRY(gs_cuda_copy_out(c, part, at, bytes, c->streams.compute, "copying gradients"));
+    return gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
 }
 
 gs_status gs_cuda_put_part(void *context, const void *part, uint64_t bytes)
 {
     gs_cuda *const c = context;
     gs_cu_memory at;
-    gs_status st = find_part(&at, c, part);
 
-    if (st == GS_OK && (st = gs_cuda_enter(c)) == GS_OK &&
-        (st = gs_cuda_copy_in(c, at, part, bytes, c->streams.compute, "copying gradients")) == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
-    return st;
+    GS_TRY(find_part(&at, c, part));
+    GS_TRY(gs_cuda_enter(c));
+    GS_TRY(gs_cuda_copy_in(c, at, part, bytes, c->streams.compute, "copying gradients"));
+    return gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
 }

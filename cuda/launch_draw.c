@@ -75,15 +75,13 @@ static gs_status fill(const drawing *d, void *memory, unsigned char value, uint6
 static gs_status draw_targets(drawing *d)
 {
     const gs_draw_launch *const l = d->l;
-    gs_status st = fill(d, d->a.slot, 0xff, sizeof(*d->a.slot) << d->a.bits);
 
-    if (st == GS_OK)
-        st = fill(d, d->a.state, 0, sizeof(*d->a.state));
-    if (st == GS_OK)
-        st = gs_cuda_check(d->c, d->c->d->copy_in((gs_cu_memory)l->vertex, l->targets,
-                                                  l->targets_held * sizeof(*l->targets), d->c->streams.in),
-                           "copying the targets of a batch");
-    return st == GS_OK ? run(d, GS_CUDA_DRAW_TARGETS, l->targets_held) : st;
+    GS_TRY(fill(d, d->a.slot, 0xff, sizeof(*d->a.slot) << d->a.bits));
+    GS_TRY(fill(d, d->a.state, 0, sizeof(*d->a.state)));
+    GS_TRY(gs_cuda_check(d->c, d->c->d->copy_in((gs_cu_memory)l->vertex, l->targets,
+                                                l->targets_held * sizeof(*l->targets), d->c->streams.in),
+                         "copying the targets of a batch"));
+    return run(d, GS_CUDA_DRAW_TARGETS, l->targets_held);
 }
 
 static gs_status draw_hop(drawing *d, uint32_t hop)
@@ -112,7 +110,6 @@ static gs_status make_list(drawing *d, uint32_t number)
     const gs_draw_list *const list = &d->l->list[number];
     const uint64_t rows = d->l->most_rows, edges = d->l->most_edges;
     const bool by_source = list->operands > 0;
-    gs_status st = GS_OK;
 
     d->a.list = number;
     d->a.operands = list->operands;
@@ -121,15 +118,15 @@ static gs_status make_list(drawing *d, uint32_t number)
     d->a.list_type = list->type;
     d->a.list_weight = list->weight;
     d->a.list_start = list->start;
-    if (by_source && (st = fill(d, d->a.count, 0, 2 * rows * sizeof(*d->a.count))) == GS_OK)
-        st = run(d, GS_CUDA_DRAW_COUNT_SOURCES, edges);
-    if (st == GS_OK)
-        st = run(d, GS_CUDA_DRAW_COUNT_LISTED, rows);
-    if (st == GS_OK)
-        st = run(d, GS_CUDA_DRAW_LIST, rows);
-    if (st == GS_OK && by_source)
-        st = run(d, GS_CUDA_DRAW_PLACE, edges);
-    return st == GS_OK ? run(d, by_source ? GS_CUDA_DRAW_BY_SOURCE : GS_CUDA_DRAW_BY_ROW, edges) : st;
+    if (by_source) {
+        GS_TRY(fill(d, d->a.count, 0, 2 * rows * sizeof(*d->a.count)));
+        GS_TRY(run(d, GS_CUDA_DRAW_COUNT_SOURCES, edges));
+    }
+    GS_TRY(run(d, GS_CUDA_DRAW_COUNT_LISTED, rows));
+    GS_TRY(run(d, GS_CUDA_DRAW_LIST, rows));
+    if (by_source)
+        GS_TRY(run(d, GS_CUDA_DRAW_PLACE, edges));
+    return run(d, by_source ? GS_CUDA_DRAW_BY_SOURCE : GS_CUDA_DRAW_BY_ROW, edges);
 }
 
 static gs_draw_args args_of(const gs_draw_launch *l)
@@ -150,18 +147,15 @@ gs_status gs_cuda_draw(void *context, const gs_draw_launch *l, gs_draw_counts *o
 {
     drawing d = {.c = context, .l = l, .a = args_of(l), .rows = l->targets_held};
     gs_cuda *const c = d.c;
-    gs_status st = gs_cuda_enter(c);
 
-    if (st == GS_OK)
-        st = draw_targets(&d);
-    for (uint32_t h = 0; h < l->hops && st == GS_OK; h++)
-        st = draw_hop(&d, h);
-    for (uint32_t k = 0; k < l->lists && st == GS_OK; k++)
-        st = make_list(&d, k);
-    if (st == GS_OK)
-        st = run(&d, GS_CUDA_DRAW_FINISH, l->most_rows);
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_out(out, (gs_cu_memory)d.a.state, sizeof(*out), c->streams.in),
-                           "copying the counts of a batch");
-    return st == GS_OK ? gs_cuda_check(c, c->d->stream_synchronize(c->streams.in), "drawing a batch") : st;
+    GS_TRY(gs_cuda_enter(c));
+    GS_TRY(draw_targets(&d));
+    for (uint32_t h = 0; h < l->hops; h++)
+        GS_TRY(draw_hop(&d, h));
+    for (uint32_t k = 0; k < l->lists; k++)
+        GS_TRY(make_list(&d, k));
+    GS_TRY(run(&d, GS_CUDA_DRAW_FINISH, l->most_rows));
+    GS_TRY(gs_cuda_check(c, c->d->copy_out(out, (gs_cu_memory)d.a.state, sizeof(*out), c->streams.in),
+                         "copying the counts of a batch"));
+    return gs_cuda_check(c, c->d->stream_synchronize(c->streams.in), "drawing a batch");
 }

@@ -224,11 +224,10 @@ static gs_status run_edge_kernel(gs_cuda *c, const gs_cuda_edge_run *r, const gs
 static gs_status run_edge_kernels(gs_cuda *c, const gs_cuda_edge_run *r)
 {
     const uint32_t stage = (uint32_t)(r->l->stage - r->l->program->stage);
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < c->code.edges && st == GS_OK; i++)
+    for (uint32_t i = 0; i < c->code.edges; i++)
         if (c->code.edge[i].stage == stage && !c->code.edge[i].k.keeps)
-            st = run_edge_kernel(c, r, &c->code.edge[i], NULL);
-    return st;
+            GS_TRY(run_edge_kernel(c, r, &c->code.edge[i], NULL));
+    return GS_OK;
 }
 
 /* ---- products by type ----
@@ -360,16 +359,15 @@ static gs_status sort(portion *k)
     const uint64_t blocks = gs_div_up(k->a.stretches, GS_BLOCK_LANES / 32);
     const uint32_t shared = GS_BLOCK_LANES / 32 * GS_SORT_DIGITS, digits = k->plan->types > GS_SORT_DIGITS ? 2 : 1;
     gs_u32 *const spare = place_of(k, k->at.spare);
-    gs_status st = GS_OK;
-    for (uint32_t d = 0; d < digits && st == GS_OK; d++) {
+    for (uint32_t d = 0; d < digits; d++) {
         k->a.shift = 8 * d;
         k->a.from = d == 0 ? NULL : spare;
         k->a.to = d + 1 == digits ? k->a.order : spare;
-        if ((st = launch(k, GS_CUDA_TYPED_COUNT, blocks, 1, shared)) == GS_OK &&
-            (st = launch(k, GS_CUDA_TYPED_TOTALS, GS_SORT_DIGITS, 1, GS_BLOCK_LANES)) == GS_OK)
-            st = launch(k, GS_CUDA_TYPED_PLACE, blocks, 1, shared + GS_SORT_DIGITS);
+        GS_TRY(launch(k, GS_CUDA_TYPED_COUNT, blocks, 1, shared));
+        GS_TRY(launch(k, GS_CUDA_TYPED_TOTALS, GS_SORT_DIGITS, 1, GS_BLOCK_LANES));
+        GS_TRY(launch(k, GS_CUDA_TYPED_PLACE, blocks, 1, shared + GS_SORT_DIGITS));
     }
-    return st == GS_OK ? find_parts(k) : st;
+    return find_parts(k);
 }
 
 static gs_typed_rows rows_of(const portion *k, uint32_t reg)
@@ -466,16 +464,15 @@ static gs_status run_typed(gs_cuda *c, gs_cuda_edge_run *r, const gs_typed_plan 
 {
     const uint32_t whole = r->edges.chunk.edges, most = portion_of(c, b);
     portion k = {.c = c, .plan = b, .run = r, .at = lay_out(b, most)};
-    gs_status st = GS_OK;
-    for (uint32_t done = 0; done < whole && st == GS_OK; done += k.a.edges) {
+    for (uint32_t done = 0; done < whole; done += k.a.edges) {
         const uint32_t edges = GS_MIN(most, whole - done);
         set_portion(&k, done, edges);
         r->edges.all.first_edge = done;
         r->edges.chunk.edges = edges;
         r->edges.all.place = k.a.place;
-        st = run_portion(&k);
+        GS_TRY(run_portion(&k));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- edge programs ---- */

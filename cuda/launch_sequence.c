@@ -235,16 +235,15 @@ static gs_status run(gs_cuda *c, const gs_sequence_launch *l, bool back)
 {
     const gs_cuda_sequence_code *code = NULL;
     const uint32_t targets = l->edges.targets;
-    gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < c->code.sequences; i++)
         if (c->code.sequence[i].k.width == l->width)
             code = &c->code.sequence[i];
     if (code == NULL)
         return gs_fail(GS_EINVAL, "device cuda: an lstm of width %u that was not prepared for", l->width);
-    for (uint32_t first = 0; first < targets && st == GS_OK; first += GS_MIN(GS_CUDA_SORTED, targets - first))
-        st = run_slice(c, code, l, first, GS_MIN(GS_CUDA_SORTED, targets - first), back);
-    return st;
+    for (uint32_t first = 0; first < targets; first += GS_MIN(GS_CUDA_SORTED, targets - first))
+        GS_TRY(run_slice(c, code, l, first, GS_MIN(GS_CUDA_SORTED, targets - first), back));
+    return GS_OK;
 }
 
 gs_status gs_cuda_run_sequence(void *context, const gs_sequence_launch *l) { return run(context, l, false); }

@@ -65,10 +65,8 @@ gs_status gs_cuda_send_rows(void *context, const gs_rows_launch *l)
     const gs_u64 together = l->row_bytes | from | (gs_cu_memory)l->to;
     gs_send_args a = {.from = (const gs_u8 *)from, .bits = (const gs_u64 *)bits, .to = l->to, .rows = l->rows,
                       .row_bytes = l->row_bytes, .unit = (gs_u32)GS_MIN(together & -together, 16u)};
-    const gs_status st = gs_cuda_enter(c);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(c));
     if (from == 0 || bits == 0)
         return gs_cuda_transfer(c, GS_DEVICE_FROM_HOST, NULL, l->to, l->from, bytes);
     a.lanes = lanes_of_row(a.row_bytes, a.unit);

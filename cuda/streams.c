@@ -248,13 +248,11 @@ static gs_cu_handle event_of(const gs_cuda *c, uint64_t ticket) { return c->stre
 
 gs_status gs_cuda_wait(gs_cuda *c, uint64_t ticket)
 {
-    gs_status st = GS_OK;
-    while (c->streams.waited < ticket && st == GS_OK) {
-        st = gs_cuda_check(c, c->d->event_synchronize(event_of(c, c->streams.waited + 1)), "a launch");
-        if (st == GS_OK)
-            gs_cuda_note_done(c);
+    while (c->streams.waited < ticket) {
+        GS_TRY(gs_cuda_check(c, c->d->event_synchronize(event_of(c, c->streams.waited + 1)), "a launch"));
+        gs_cuda_note_done(c);
     }
-    return st;
+    return GS_OK;
 }
 
 /* All streams, also behind one that failed: host memory is given back after this. The first failure counts. */

@@ -46,11 +46,9 @@ static gs_status add_step(gs_typed_plan *b, const gs_stage *s, gs_typed_step ste
 static gs_status need_rows(gs_typed_plan *b, const gs_stage *s, uint32_t reg)
 {
     const gs_edge_reg *const r = &s->edge_reg[reg];
-    gs_status st;
     if ((r->kind == GS_EDGE_OPERAND && !r->typed) || gs_typed_column(b, reg) != GS_NONE)
         return GS_OK;
-    if ((st = add_table(b, s, reg)) != GS_OK)
-        return st;
+    GS_TRY(add_table(b, s, reg));
     return add_step(b, s, (gs_typed_step){.kind = GS_TYPED_KEEP, .x = reg});
 }
 
@@ -76,9 +74,8 @@ static gs_status add_product(gs_typed_plan *b, const gs_program *p, const gs_sta
     const gs_param *const w = &p->param[in->b.index];
     gs_typed_step step = {.kind = GS_TYPED_MULTIPLY, .transposed = transposed, .x = in->a.index, .y = in->dst,
                           .param = in->b.index};
-    gs_status st;
-    if ((st = need_rows(b, s, in->a.index)) != GS_OK || (st = add_table(b, s, in->dst)) != GS_OK)
-        return st;
+    GS_TRY(need_rows(b, s, in->a.index));
+    GS_TRY(add_table(b, s, in->dst));
     set_matrix(b, &step, w, matrix_rows, gs_op_is_dense(in->op), in->site);
     return add_step(b, s, step);
 }
@@ -87,9 +84,8 @@ static gs_status add_outer(gs_typed_plan *b, const gs_program *p, const gs_stage
 {
     const uint64_t numbers = (uint64_t)s->edge_reg[m->score].width * s->edge_reg[m->value].width;
     gs_typed_step step = {.kind = GS_TYPED_ADD_OUTER, .x = m->score, .y = m->value, .param = m->weight};
-    gs_status st;
-    if ((st = need_rows(b, s, m->score)) != GS_OK || (st = need_rows(b, s, m->value)) != GS_OK)
-        return st;
+    GS_TRY(need_rows(b, s, m->score));
+    GS_TRY(need_rows(b, s, m->value));
     set_matrix(b, &step, &p->param[m->weight], s->edge_reg[m->score].width, m->dense, m->site);
     b->numbers = GS_MAX(b->numbers, numbers);
     return add_step(b, s, step);

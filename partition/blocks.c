@@ -221,16 +221,15 @@ gs_status gs_part__blocks_each(const gs_part_blocks *b, gs_part_job *job, gs_par
     visiting w = {.b = b, .job = job, .visit = visit, .context = context};
     const gs_sort_visitor v = {.most = b->cap, .memory = job->buffers / 16, .context = &w, .visit = visit_block,
                                .key = larger_end, .check = check_job, .too_many = too_many_edges};
-    gs_status st = GS_OK;
 
     gs_sort_prefetch(b->edges_by_end, 0);
-    for (uint32_t i = 0; i < b->count && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < b->count; i++) {
         const uint64_t first = (uint64_t)i << b->shift, width = 1ull << b->shift;
         if (i + 1 < b->count)
             gs_sort_prefetch(b->edges_by_end, i + 1);
-        st = gs_sort_visit(b->edges_by_end, i, first, GS_MIN(width, b->vertices - first), &v);
+        GS_TRY(gs_sort_visit(b->edges_by_end, i, first, GS_MIN(width, b->vertices - first), &v));
     }
-    return st;
+    return GS_OK;
 }
 
 /* -- reverses ----------------------------------------------------------------- */
@@ -349,8 +348,6 @@ done:
 
 gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_input *in)
 {
-    gs_status st;
-
     memset(b, 0, sizeof(*b));
     b->vertices = in->vertices;
     b->words = 2u + in->typed + (in->weighted || in->edge_features > 0);
@@ -360,8 +357,8 @@ gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_inpu
     b->cap = GS_MAX(job->buffers / 8 / (b->words * 4u), 1024);
     const gs_sort_spec spec = {.dir = job->dir, .name = "tmp.blocks", .buckets = b->count, .writers = job->threads,
                                .words = b->words, .memory = job->buffers / 4, .records = in->edges};
-    if ((st = gs_sort_make(&b->edges_by_end, &spec)) != GS_OK || (st = read_all(b, job, in)) != GS_OK)
-        return st;
+    GS_TRY(gs_sort_make(&b->edges_by_end, &spec));
+    GS_TRY(read_all(b, job, in));
     /* of several types of vertices, edges have reverse types */
     return (job->opt->undirected && in->types == NULL) || in->undirected ? add_reverses(b, job) : GS_OK;
 }

@@ -238,10 +238,8 @@ static gs_status flush(worker *k, bool last)
 {
     writing *const w = k->w;
     const uint64_t bytes = k->out_bytes;
-    gs_status st;
 
-    if ((st = take_turn(k)) != GS_OK)
-        return st;
+    GS_TRY(take_turn(k));
     const uint64_t base = w->end; /* only who has the turn reads or moves it */
     w->end += bytes;
     if (last)
@@ -260,14 +258,13 @@ static gs_status flush(worker *k, bool last)
 static gs_status want_rows(const gs_part_wanted *wanted, uint32_t chunk, const run *r)
 {
     const gs_part_key16 *const keys = r->keys;
-    gs_status st = GS_OK;
 
-    for (uint64_t i = 0; i < r->edges && st == GS_OK; i++) {
+    for (uint64_t i = 0; i < r->edges; i++) {
         uint32_t number;
         memcpy(&number, &keys[i].weight, sizeof(number));
-        st = gs_part__want(wanted, (uint32_t)omp_get_thread_num(), number, chunk, (uint32_t)i);
+        GS_TRY(gs_part__want(wanted, (uint32_t)omp_get_thread_num(), number, chunk, (uint32_t)i));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Lays chunk `c` out behind what `out` holds, flushing first if it must. */
@@ -284,11 +281,8 @@ static gs_status put_chunk(worker *k, uint64_t c, run *r)
     if (bytes > k->out_cap)
         return gs_fail(GS_EBUDGET, "chunk (%u, %u): %lu bytes do not fit the write buffer; use more .parts", target,
                        operand, bytes);
-    if (k->out_bytes + bytes > k->out_cap) {
-        const gs_status st = flush(k, false);
-        if (st != GS_OK)
-            return st;
-    }
+    if (k->out_bytes + bytes > k->out_cap)
+        GS_TRY(flush(k, false));
     const gs_chunk_expect counts = {.target_rows = gs_part__grid_capacity(g, target),
                                     .operand_rows = gs_part__grid_capacity(g, operand),
                                     .index_bytes = ix,
@@ -358,9 +352,7 @@ static gs_status load(worker *k, const gs_sort_part *p, uint64_t *edges)
 
     *edges = 0;
     while (count != 0) {
-        const gs_status st = gs_sort_read(p->sort, &at, k->stage, STAGE_RECORDS, &count);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_sort_read(p->sort, &at, k->stage, STAGE_RECORDS, &count));
         make_keys(k, k->stage, *edges, count, p->first);
         *edges += count;
     }

@@ -165,18 +165,17 @@ static gs_status answer_all(moving *m)
 {
     const gs_external_sort *const s = m->wanted->sort;
     const uint64_t edges = m->spec->in->edges;
-    gs_status st = GS_OK;
 
-    for (uint32_t b = 0; b < s->spec.buckets && st == GS_OK; b++) {
+    for (uint32_t b = 0; b < s->spec.buckets; b++) {
         const uint64_t first = (uint64_t)b << m->wanted->shift, end = GS_MIN(edges, first + (1ull << m->wanted->shift));
-        for (uint64_t at = first; at < end && st == GS_OK; at += m->have) {
+        for (uint64_t at = first; at < end; at += m->have) {
             gs_part__tick(m->job, "moving edge features", (double)at / (double)edges);
-            if ((st = gs_part__job_result(m->job)) == GS_OK &&
-                (st = load_rows(m, at, GS_MIN(m->room, end - at))) == GS_OK)
-                st = answer(m, b);
+            GS_TRY(gs_part__job_result(m->job));
+            GS_TRY(load_rows(m, at, GS_MIN(m->room, end - at)));
+            GS_TRY(answer(m, b));
         }
     }
-    return st == GS_OK ? gs_sort_finish(m->rows) : st;
+    return gs_sort_finish(m->rows);
 }
 
 /* ---- from runs to chunks ---------------------------------------------------- */
@@ -243,16 +242,14 @@ static bool are_parallel(const gs_chunk_view *v, uint64_t a, uint64_t b)
 
 static gs_status order_edges(const gs_chunk_view *v, uint64_t bytes)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t t = 0; t < v->targets && st == GS_OK; t++)
-        for (uint64_t k = v->start[t], end; k < v->start[t + 1] && st == GS_OK; k = end) {
+    for (uint32_t t = 0; t < v->targets; t++)
+        for (uint64_t k = v->start[t], end; k < v->start[t + 1]; k = end) {
             for (end = k + 1; end < v->start[t + 1] && are_parallel(v, k, end); end++)
                 ;
             if (end - k > 1)
-                st = order_parallels(v, k, end, bytes);
+                GS_TRY(order_parallels(v, k, end, bytes));
         }
-    return st;
+    return GS_OK;
 }
 
 /* Rows of the run to their chunks, which are in f->bytes. */

@@ -426,9 +426,7 @@ static gs_status put_names(gs_edge_block *b, const gs_line *l, const gs_text_id 
                                        i == 0 ? "the source id is empty" : "the destination id is empty");
         if (ends[i].length > GS_MOST_NAME)
             return gs_part__line_wrong(l, ends[i].at, "an id of more than 4096 bytes");
-        const gs_status st = gs_part__names_add(r->names, ends[i].at, ends[i].length, &key[i]);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_part__names_add(r->names, ends[i].at, ends[i].length, &key[i]));
     }
     uint32_t *const record = edge_record(b);
     if (record == NULL)
@@ -450,9 +448,7 @@ static gs_status put_as_they_are(gs_edge_block *b, const gs_line *l, const gs_te
     for (int i = 0; i < 2; i++) {
         if (ends[i].is_number && v[i] <= GS_MOST_ID)
             continue;
-        const gs_status st = b->exact ? look_closer(&v[i], b, l, &ends[i], what[i]) : GS_EFORMAT;
-        if (st != GS_OK)
-            return st;
+        GS_TRY(b->exact ? look_closer(&v[i], b, l, &ends[i], what[i]) : GS_EFORMAT);
     }
     b->seen.most = GS_MAX(b->seen.most, GS_MAX(v[0], v[1]));
     return gs_part__edge_put(b, v[0], v[1], weight, type);
@@ -572,23 +568,20 @@ gs_status gs_part__text_read(gs_part_input *in, gs_part_job *job, gs_status (*re
 {
     const char *const ids = job->opt->ids;
     gs_text_reading r = {.lines = {.in = in, .job = job}, .look = ids == NULL};
-    gs_status st;
 
     if (ids != NULL && strcmp(ids, "compact") == 0)
         return read_names(in, job, read);
-    st = read(&r);
-    if (st == GS_OK && r.again) {
+    GS_TRY(read(&r));
+    if (r.again) {
         gs_part__warn(job, "%s", r.why);
         return read_names(in, job, read);
     }
-    if (st != GS_OK)
-        return st;
     if (r.look && in->edges > 0 && r.lines.seen.most > SPARE_VERTICES + SPARE_PER_EDGE * in->edges) {
         gs_part__warn(job, "%s: the largest id is %lu, and there are %lu edges: ids are compacted, and the store keeps "
                       "them (.ids keep makes a vertex of each number)", in->path, r.lines.seen.most, in->edges);
         return read_names(in, job, read);
     }
-    if ((st = gs_part__text_end(in)) == GS_OK)
-        in->vertices = r.lines.seen.most + 1;
-    return st;
+    GS_TRY(gs_part__text_end(in));
+    in->vertices = r.lines.seen.most + 1;
+    return GS_OK;
 }

@@ -199,14 +199,12 @@ gs_status gs_part__count_chunks(uint64_t **count, uint64_t *largest, const gs_pa
 {
     const uint64_t chunks = (uint64_t)o->grid.parts * o->grid.parts;
     counting x = {.o = o, .words = o->chunked[GS_BY_DEST]->spec.words};
-    gs_status st;
 
     if ((x.count = gs_calloc(chunks, sizeof(*x.count))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory to count %lu chunks", chunks);
     *count = x.count; /* the caller's, on failure too */
-    if ((st = each_record(o->chunked[GS_BY_DEST], job, count_edges, &x)) != GS_OK ||
-        (st = gs_ranks_sum_u64(x.count, chunks)) != GS_OK)
-        return st;
+    GS_TRY(each_record(o->chunked[GS_BY_DEST], job, count_edges, &x));
+    GS_TRY(gs_ranks_sum_u64(x.count, chunks));
     *largest = 0;
     for (uint64_t c = 0; c < chunks; c++)
         *largest = GS_MAX(*largest, x.count[c]);
@@ -266,15 +264,14 @@ static gs_status deal_counts(gs_store_shard *shard, const uint64_t *count, const
 
 gs_status gs_part__deal(gs_store_shard *shard, const uint64_t *count, gs_part_order *o, gs_part_job *job)
 {
-    gs_status st = deal_counts(shard, count, o);
-
-    for (uint32_t d = 0; d < 2 && st == GS_OK; d++) {
+    GS_TRY(deal_counts(shard, count, o));
+    for (uint32_t d = 0; d < 2; d++) {
         const dealt to = {.o = o, .shard = shard, .direction = (gs_direction)d};
         const gs_part_route route = {owner_of_edge, region_of_edge, &to};
         if (o->chunked[d] != NULL)
-            st = gs_part__exchange_sort(&o->chunked[d], job, &route);
+            GS_TRY(gs_part__exchange_sort(&o->chunked[d], job, &route));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- tables --------------------------------------------------------------- */

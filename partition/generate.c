@@ -435,9 +435,8 @@ static gs_status setup(generating *w, const gs_generate_options *o)
     for (int i = 0; i <= SPLIT_COUNT; i++)
         w->split[i] = i == SPLIT_COUNT ? g->n * 4 / 10 : g->n * (uint64_t)i / 10;
     w->threads = gs_machine_cpus();
-    const gs_status st = gs_threads_begin(w->threads);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_threads_begin(w->threads));
     w->total = g->edges * 16 + g->n * g->width * 4 + (g->classes != 0 ? g->n * 8 : 0);
     if ((w->piece = gs_alloc_pages(PIECE_BYTES)) == NULL ||
         (w->sbm && (g->mean = gs_malloc_array((uint64_t)g->classes * GS_MAX(g->width, 1), 4)) == NULL))

@@ -110,15 +110,14 @@ static gs_status look_into_file(const gs_part_format **out, const char *path, ui
     GS_ENDS(gs_part__stream_close_at) gs_stream *s = NULL;
     GS_FREED char *const head = gs_calloc(HEAD_BYTES + 1 + GS_TEXT_PADDING, 1);
     uint64_t got = 0;
-    gs_status st;
 
     if (head == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
-    if ((st = gs_part__stream_open(&s, path, memory / 4)) == GS_OK &&
-        (st = gs_part__stream_read(s, head, HEAD_BYTES, &got)) == GS_OK)
-        st = got == 0 ? gs_fail(GS_EFORMAT, "%s: the file is empty; inputs are %s", path, KNOWN_FORMATS)
-                      : look_at_head(out, path, head);
-    return st;
+    GS_TRY(gs_part__stream_open(&s, path, memory / 4));
+    GS_TRY(gs_part__stream_read(s, head, HEAD_BYTES, &got));
+    if (got == 0)
+        return gs_fail(GS_EFORMAT, "%s: the file is empty; inputs are %s", path, KNOWN_FORMATS);
+    return look_at_head(out, path, head);
 }
 
 static gs_status find_format(const gs_part_format **out, const char *path, const char *name, uint64_t memory)
@@ -147,12 +146,9 @@ static gs_status find_format(const gs_part_format **out, const char *path, const
 
 gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *path)
 {
-    gs_status st;
-
     memset(in, 0, sizeof(*in));
     gs_part__files_reset(in);
-    if ((st = find_format(&in->format, path, job->opt->format, job->memory)) != GS_OK)
-        return st;
+    GS_TRY(find_format(&in->format, path, job->opt->format, job->memory));
     if ((in->path = gs_strdup(path)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
     return in->format->open != NULL ? in->format->open(in, job) : GS_OK;
@@ -160,10 +156,7 @@ gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *p
 
 gs_status gs_part__input_parse(gs_part_input *in, gs_part_job *job)
 {
-    const gs_status st = in->format->read != NULL ? in->format->read(in, job) : GS_OK;
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(in->format->read != NULL ? in->format->read(in, job) : GS_OK);
     if (in->vertices == 0)
         return gs_fail(GS_EFORMAT, "%s: the graph has no vertices", in->path);
     if (in->label_vertices == 0)
@@ -199,10 +192,8 @@ static gs_status text_edges(const gs_part_input *in, gs_part_edge_block *b, uint
     const uint32_t *const type = in->relations != NULL ? gs_part__relations_type(in->relations) : NULL;
     const uint32_t *record = b->raw;
     uint64_t got;
-    const gs_status st = gs_sort_read(in->text, &b->at, b->raw, count, &got);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_sort_read(in->text, &b->at, b->raw, count, &got));
     for (uint64_t i = 0; i < got; i++, record += words) {
         b->src[i] = record[0];
         b->dst[i] = record[1];

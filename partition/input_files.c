@@ -305,9 +305,7 @@ static gs_status read_types(const gs_part_input *in, gs_part_edge_block *b)
 
 static gs_status read_weights(const gs_part_input *in, gs_part_edge_block *b)
 {
-    const gs_status st = gs_npy_read_rows(&in->weight.npy, b->raw, b->first, b->count, in->weight.path);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_npy_read_rows(&in->weight.npy, b->raw, b->first, b->count, in->weight.path));
     gs_part__to_f32(b->weight, b->raw, in->weight.npy.dtype, b->count);
     for (uint64_t i = 0; i < b->count; i++)
         if (!isfinite(b->weight[i]))
@@ -321,33 +319,30 @@ static gs_status read_marks(const gs_part_input *in, gs_part_edge_block *b)
 {
     const gs_npy *const npy = &in->edge_feature.npy;
     const uint64_t bytes = in->edge_features * gs_dtype_bytes(npy->dtype), room = row_room(in) / bytes;
-    gs_status st = GS_OK;
 
-    for (uint64_t at = 0, n; at < b->count && st == GS_OK; at += n) {
+    for (uint64_t at = 0, n; at < b->count; at += n) {
         n = GS_MIN(room, b->count - at);
-        st = gs_npy_read_rows(npy, b->row, b->first + at, n, in->edge_feature.path);
-        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+        GS_TRY(gs_npy_read_rows(npy, b->row, b->first + at, n, in->edge_feature.path));
+        for (uint64_t i = 0; i < n; i++) {
             uint32_t weight = 0;
             if (in->weighted)
                 memcpy(&weight, &b->weight[at + i], sizeof(weight));
             b->mark[at + i] = gs_part__mix(gs_hash64(b->row + i * bytes, bytes) + weight);
         }
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_part__npy_edges(const gs_part_input *in, gs_part_edge_block *b, uint64_t first, uint64_t count)
 {
-    gs_status st;
-
     b->first = first;
     b->count = count;
-    if ((st = read_ends(in, b, first, count)) != GS_OK || (st = split_ends(in, b)) != GS_OK)
-        return st;
-    if (in->typed && (st = read_types(in, b)) != GS_OK)
-        return st;
-    if (in->weighted && (st = read_weights(in, b)) != GS_OK)
-        return st;
+    GS_TRY(read_ends(in, b, first, count));
+    GS_TRY(split_ends(in, b));
+    if (in->typed)
+        GS_TRY(read_types(in, b));
+    if (in->weighted)
+        GS_TRY(read_weights(in, b));
     return in->edge_features > 0 ? read_marks(in, b) : GS_OK;
 }
 
@@ -368,9 +363,7 @@ gs_status gs_csr__bound(gs_csr_reader *r, uint64_t row, uint64_t before, uint64_
 
     if (row >= r->first_end + r->ends) {
         const uint64_t count = GS_MIN(r->piece, r->rows + 1 - row);
-        const gs_status st = gs_npy_read_rows(&p->npy, r->raw, row, count, p->path);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_npy_read_rows(&p->npy, r->raw, row, count, p->path));
         gs_part__to_i64(r->end, r->raw, p->npy.dtype, count);
         r->first_end = row;
         r->ends = count;
@@ -387,21 +380,18 @@ gs_status gs_csr__bound(gs_csr_reader *r, uint64_t row, uint64_t before, uint64_
 gs_status gs_csr__values(gs_csr_reader *r, uint64_t at, uint64_t count)
 {
     const gs_part_file *const d = r->data;
-    const gs_status st = gs_npy_read_rows(&d->npy, r->raw, at, count, d->path);
 
-    if (st == GS_OK)
-        gs_part__to_f32(r->value, r->raw, d->npy.dtype, count);
-    return st;
+    GS_TRY(gs_npy_read_rows(&d->npy, r->raw, at, count, d->path));
+    gs_part__to_f32(r->value, r->raw, d->npy.dtype, count);
+    return GS_OK;
 }
 
 gs_status gs_csr__entries(gs_csr_reader *r, uint64_t at, bool values)
 {
     const gs_part_file *const x = r->indices;
     const uint64_t count = GS_MIN(r->piece, x->npy.shape[0] - at);
-    const gs_status st = gs_npy_read_rows(&x->npy, r->raw, at, count, x->path);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_npy_read_rows(&x->npy, r->raw, at, count, x->path));
     gs_part__to_i64(r->column, r->raw, x->npy.dtype, count);
     for (uint64_t i = 0; i < count; i++)
         if (r->column[i] < 0 || (uint64_t)r->column[i] >= r->columns)
@@ -489,40 +479,35 @@ static gs_status made_write(const gs_made *m, const void *bytes, uint64_t count,
 
 gs_status gs_part__made_fill(gs_made *m, int value, uint64_t count)
 {
-    gs_status st = GS_OK;
-
-    while (count > 0 && st == GS_OK) {
+    while (count > 0) {
         const uint64_t take = GS_MIN(count, WRITE_BYTES - m->fill);
         memset(m->buffer + m->fill, value, take);
         m->fill += take;
         count -= take;
         if (m->fill == WRITE_BYTES)
-            st = flush(m);
+            GS_TRY(flush(m));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_part__made_end(gs_made *m, gs_dtype as, uint64_t rows, uint64_t columns)
 {
     const int fd = m->file->npy.fd;
-    const gs_status st = flush(m);
 
-    if (st == GS_OK)
-        m->file->npy = (gs_npy){.dtype = as, .dims = columns == 1 ? 1 : 2, .shape = {rows, columns}, .fd = fd,
-                                .data_offset = DATA_OFFSET, .data_bytes = rows * columns * gs_dtype_bytes(as)};
-    return st;
+    GS_TRY(flush(m));
+    m->file->npy = (gs_npy){.dtype = as, .dims = columns == 1 ? 1 : 2, .shape = {rows, columns}, .fd = fd,
+                            .data_offset = DATA_OFFSET, .data_bytes = rows * columns * gs_dtype_bytes(as)};
+    return GS_OK;
 }
 
 gs_status gs_part__made_end_npy(gs_made *m)
 {
     const int fd = m->file->npy.fd;
     gs_npy npy = {.fd = -1};
-    gs_status st = flush(m);
 
-    if (st != GS_OK ||
-        (st = gs_npy_open_any_order(&npy, m->file->any_order ? &m->file->transposed : NULL, m->file->opened_as,
-                                    DATA_OFFSET, m->offset - DATA_OFFSET, m->file->path)) != GS_OK)
-        return st;
+    GS_TRY(flush(m));
+    GS_TRY(gs_npy_open_any_order(&npy, m->file->any_order ? &m->file->transposed : NULL, m->file->opened_as,
+                                 DATA_OFFSET, m->offset - DATA_OFFSET, m->file->path));
     close(npy.fd);
     npy.fd = fd; /* the one that the name leads to */
     m->file->npy = npy;

@@ -214,16 +214,14 @@ gs_status gs_part__table_open(gs_part_file *f, gs_part_job *job, const char *dir
 
 gs_status gs_part__arrays_open(gs_part_input *in, gs_part_job *job, const char *dir, const gs_part_array *table)
 {
-    gs_status st = GS_OK;
-
-    for (const gs_part_array *a = table; a->name != NULL && st == GS_OK; a++) {
+    for (const gs_part_array *a = table; a->name != NULL; a++) {
         gs_part_file *const f = (gs_part_file *)(void *)((char *)in + a->role);
         if (a->kept == GS_PART_TABLE)
-            st = gs_part__table_open(f, job, dir, a->name, a->as);
+            GS_TRY(gs_part__table_open(f, job, dir, a->name, a->as));
         else if (a->kept == GS_PART_NPY)
-            st = gs_part__file_open(f, dir, a->name, f == &in->edge);
+            GS_TRY(gs_part__file_open(f, dir, a->name, f == &in->edge));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- do the files fit together? ------------------------------------------------ */
@@ -476,11 +474,10 @@ static gs_status open_labels(gs_part_input *in, const char *task)
 
 static gs_status check_all(gs_part_input *in, const meta *m)
 {
-    gs_status st;
-
-    if ((in->text == NULL && (st = gs_part__edges_check(in)) != GS_OK) || (st = check_features(in, m)) != GS_OK ||
-        (st = check_labels(in, m)) != GS_OK)
-        return st;
+    if (in->text == NULL)
+        GS_TRY(gs_part__edges_check(in));
+    GS_TRY(check_features(in, m));
+    GS_TRY(check_labels(in, m));
     if (in->vertices != 0 && m->vertices != 0 && in->vertices != m->vertices)
         return gs_fail(GS_EFORMAT, "%s%s is %lu, but the %s have %lu rows", in->path, m->says, m->vertices,
                        in->form == GS_FORM_NONE ? "labels" : "features", in->vertices);
@@ -594,11 +591,10 @@ gs_status gs_part__links_of(gs_part_input *out, const gs_part_input *in, uint32_
 static gs_status check_links(const gs_part_input *in)
 {
     gs_part_input links;
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK; k++)
-        st = gs_part__links_of(&links, in, k);
-    return st;
+    for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
+        GS_TRY(gs_part__links_of(&links, in, k));
+    return GS_OK;
 }
 
 /* Where no other array says how many vertices there are, those do. */

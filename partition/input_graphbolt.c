@@ -312,22 +312,19 @@ static gs_status read_relation(graphbolt *g, tree_node one)
     const char *const word = tree_word(g->yaml, where);
     char text[3 * GS_TYPE_NAME_BYTES], *rest = text, *name[3];
     uint32_t end[2] = {0, 0};
-    gs_status st;
 
     snprintf(text, sizeof(text), "%s", word != NULL ? word : "");
     for (int k = 0; k < 3; k++)
         if ((name[k] = strsep(&rest, ":")) == NULL)
             return tree_wrong(g->yaml, where != 0 ? where : one, "a type of edges is source:relation:destination");
-    if ((st = gs_part__type_find(&end[0], t, name[0], false, g->yaml->path)) != GS_OK ||
-        (st = gs_part__type_find(&end[1], t, name[2], false, g->yaml->path)) != GS_OK ||
-        (st = gs_part__relation_add(t, name[1], end[0], end[1], g->yaml->path)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__type_find(&end[0], t, name[0], false, g->yaml->path));
+    GS_TRY(gs_part__type_find(&end[1], t, name[2], false, g->yaml->path));
+    GS_TRY(gs_part__relation_add(t, name[1], end[0], end[1], g->yaml->path));
     part->two_rows = true;
     if ((part->path = gs_strdup(g->in->path)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", g->in->path);
-    if ((st = open_file(g, &part->edge, one, GS_I64)) == GS_OK)
-        st = gs_part__edges_check(part);
-    return st;
+    GS_TRY(open_file(g, &part->edge, one, GS_I64));
+    return gs_part__edges_check(part);
 }
 
 static gs_status read_types(graphbolt *g, tree_node nodes, tree_node edges)
@@ -355,14 +352,11 @@ static gs_status read_edges(graphbolt *g, tree_node graph)
     static const char *const keys[] = {"nodes", "edges", "feature_data", NULL};
     const yaml_tree *const y = g->yaml;
     const tree_node nodes = tree_get(y, graph, "nodes"), edges = tree_get(y, graph, "edges");
-    gs_status st;
 
     tree_warn_of_keys(y, graph, keys, g->job);
     if (tree_length(y, edges) == 0)
         return tree_wrong(y, graph, "graph: edges: no file of edges is listed");
-    if ((st = tree_number(y, &g->vertices, tree_get(y, tree_item(y, nodes, 0), "num"),
-                                   "the number of vertices (num)")) != GS_OK)
-        return st;
+    GS_TRY(tree_number(y, &g->vertices, tree_get(y, tree_item(y, nodes, 0), "num"), "the number of vertices (num)"));
     if (tree_get(y, graph, "feature_data") != 0)
         gs_part__warn(g->job, "%s/" NAME ": line %lu: feature_data of the graph is not read", g->in->path,
                       tree_line(y, tree_get(y, graph, "feature_data")));
@@ -446,14 +440,12 @@ static gs_status find_seeds(graphbolt *g, tree_node set)
 {
     const char *const name = tree_word(g->yaml, tree_get(g->yaml, set, "type"));
     uint32_t type = 0;
-    gs_status st;
 
     if (g->types.table == NULL)
         return GS_OK;
     if (name == NULL)
         return tree_wrong(g->yaml, set, "a set of vertices has no type");
-    if ((st = gs_part__type_find(&type, &g->types, name, false, g->yaml->path)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__type_find(&type, &g->types, name, false, g->yaml->path));
     gs_part_input *const part = gs_part__type_part(&g->types, type);
     if (g->of != g->in && g->of != part)
         return tree_wrong(g->yaml, set, "sets of several types of vertices; a loss is of one");
@@ -470,9 +462,7 @@ static gs_status read_set(graphbolt *g, int split, tree_node list)
 
     if (tree_length(y, list) > 1)
         return tree_wrong(y, list, "sets of several types of vertices; a loss is of one");
-    const gs_status found = find_seeds(g, tree_item(y, list, 0));
-    if (found != GS_OK)
-        return found;
+    GS_TRY(find_seeds(g, tree_item(y, list, 0)));
     for (uint64_t k = 0; k < tree_length(y, data); k++) {
         const tree_node one = tree_item(y, data, k);
         const char *const name = tree_word(y, tree_get(y, one, "name"));
@@ -484,9 +474,7 @@ static gs_status read_set(graphbolt *g, int split, tree_node list)
                                        name != NULL ? name : "more than two arrays");
         if (f->path != NULL)
             return tree_wrong(y, one, "a second array of %s in this set", seeds ? "seeds" : "labels");
-        const gs_status st = open_file(g, f, one, GS_F32);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(open_file(g, f, one, GS_F32));
     }
     if (g->label[split].path != NULL && g->of->split[split].path == NULL)
         return tree_wrong(y, data, "labels without seeds, the vertices that have them");
@@ -524,7 +512,6 @@ static gs_status scatter_set(graphbolt *g, scatter *s, int split)
 {
     const gs_part_file *const ids = &g->of->split[split], *const labels = &g->label[split];
     const uint64_t n = ids->npy.shape[0];
-    gs_status st;
 
     if (labels->npy.shape[0] != n || labels->npy.shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: is [%lu, %lu]; labels are [%lu], one for each vertex of %s", labels->path,
@@ -534,12 +521,10 @@ static gs_status scatter_set(graphbolt *g, scatter *s, int split)
                        gs_dtype_name(ids->npy.dtype), n, ids->npy.shape[1]);
     for (uint64_t at = 0; at < n; at += PIECE) {
         const uint64_t count = GS_MIN(PIECE, n - at);
-        if ((st = gs_part__job_result(g->job)) != GS_OK ||
-            (st = gs_npy_read_rows(&ids->npy, s->raw, at, count, ids->path)) != GS_OK)
-            return st;
+        GS_TRY(gs_part__job_result(g->job));
+        GS_TRY(gs_npy_read_rows(&ids->npy, s->raw, at, count, ids->path));
         gs_part__to_i64(s->id, s->raw, ids->npy.dtype, count);
-        if ((st = gs_npy_read_rows(&labels->npy, s->raw, at, count, labels->path)) != GS_OK)
-            return st;
+        GS_TRY(gs_npy_read_rows(&labels->npy, s->raw, at, count, labels->path));
         gs_part__to_f64(s->value, s->raw, labels->npy.dtype, count);
         for (uint64_t i = 0; i < count; i++) {
             if (s->id[i] < 0 || (uint64_t)s->id[i] >= g->of->vertices)
@@ -581,7 +566,6 @@ static gs_status read_metadata(graphbolt *g)
     static const char *const keys[] = {"dataset_name", "graph", "feature_data", "tasks", NULL};
     const tree_node root = tree_root(g->yaml), graph = tree_get(g->yaml, root, "graph");
     const tree_node made = tree_get(g->yaml, root, "graph_topology");
-    gs_status st;
 
     if (made != 0)
         return tree_wrong(g->yaml, made,
@@ -590,21 +574,20 @@ static gs_status read_metadata(graphbolt *g)
     tree_warn_of_keys(g->yaml, root, keys, g->job);
     if (graph == 0)
         return tree_wrong(g->yaml, root, "'graph' is missing, with nodes and edges");
-    if ((st = read_edges(g, graph)) != GS_OK ||
-        (st = read_features(g, tree_get(g->yaml, root, "feature_data"))) != GS_OK ||
-        (st = read_tasks(g, tree_get(g->yaml, root, "tasks"))) != GS_OK)
-        return st;
+    GS_TRY(read_edges(g, graph));
+    GS_TRY(read_features(g, tree_get(g->yaml, root, "feature_data")));
+    GS_TRY(read_tasks(g, tree_get(g->yaml, root, "tasks")));
     if (g->classes > INT32_MAX)
         return gs_fail(GS_EFORMAT, "%s/" NAME ": num_classes is %lu; at most %d are supported", g->in->path,
                        g->classes, INT32_MAX);
-    if (g->types.table == NULL && (st = gs_part__files_check(g->in, g->vertices, 0)) != GS_OK)
-        return st;
+    if (g->types.table == NULL)
+        GS_TRY(gs_part__files_check(g->in, g->vertices, 0));
     const bool labelled = g->label[0].path != NULL || g->label[1].path != NULL || g->label[2].path != NULL;
     /* Where not even the tables of all vertices fit, the run ends soon, in a line that says what would do. */
-    if (labelled && g->of->vertices <= g->job->memory / 20 && (st = scatter_labels(g)) != GS_OK)
-        return st;
-    if (g->types.table != NULL && (st = gs_part__types_join(g->in, g->job, &g->types)) != GS_OK)
-        return st;
+    if (labelled && g->of->vertices <= g->job->memory / 20)
+        GS_TRY(scatter_labels(g));
+    if (g->types.table != NULL)
+        GS_TRY(gs_part__types_join(g->in, g->job, &g->types));
     if (labelled)
         g->in->classes = (uint32_t)g->classes;
     return GS_OK;

@@ -111,10 +111,8 @@ static gs_status shape_labels(gs_part_input *in, uint64_t rows)
 {
     gs_npy *const l = &in->label.npy;
     looks k;
-    const gs_status st = look_at_labels(&k, &in->label);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(look_at_labels(&k, &in->label));
     if (rows != 0 && l->data_bytes != rows * 4 && l->data_bytes != rows * 8)
         return gs_fail(GS_EFORMAT, "%s: has no .npy header and %lu bytes, which are neither 4 nor 8 for each of the "
                        "%lu vertices of %s; save it with numpy.save()", in->label.path, l->data_bytes, rows,
@@ -186,11 +184,9 @@ static gs_status make_splits(gs_part_input *in, const gs_part_job *job, bool few
     const uint64_t n = in->label.npy.shape[0];
     const uint64_t labelled = n != FULL_VERTICES ? n : few ? FULL_LABELLED_19 : FULL_LABELLED_2K;
     const uint64_t train = (uint64_t)((double)labelled * 0.6), valid = train + (uint64_t)((double)labelled * 0.2);
-    gs_status st;
 
-    if ((st = make_split(&in->split[0], job, "IGB's training split", 0, train, n)) != GS_OK ||
-        (st = make_split(&in->split[1], job, "IGB's validation split", train, valid, n)) != GS_OK)
-        return st;
+    GS_TRY(make_split(&in->split[0], job, "IGB's training split", 0, train, n));
+    GS_TRY(make_split(&in->split[1], job, "IGB's validation split", train, valid, n));
     return make_split(&in->split[2], job, "IGB's test split", valid, labelled, n);
 }
 
@@ -199,19 +195,17 @@ static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *di
     GS_FREED char *const papers = gs_path_join(dir, "paper");
     const bool few = gs_path_has(dir, "paper/node_label_19.npy"), many = gs_path_has(dir, "paper/node_label_2K.npy");
     bool plain_labels = false, plain_features = false;
-    gs_status st;
 
     if (papers == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
     gs_part__arrays_warn(dir, "paper", igb_arrays, job);
     if (few && many)
         gs_part__warn(job, "%s: labels are of node_label_19.npy; for those of node_label_2K.npy, move it away", papers);
-    if ((st = open_array(&in->label, papers, few || !many ? "node_label_19.npy" : "node_label_2K.npy",
-                         &plain_labels)) == GS_OK &&
-        (st = open_array(&in->feature, papers, "node_feat.npy", &plain_features)) == GS_OK)
-        st = shape_plain(in, plain_labels, plain_features);
-    if (st != GS_OK || in->label.npy.fd < 0 || job->opt->split != NULL)
-        return st;
+    GS_TRY(open_array(&in->label, papers, few || !many ? "node_label_19.npy" : "node_label_2K.npy", &plain_labels));
+    GS_TRY(open_array(&in->feature, papers, "node_feat.npy", &plain_features));
+    GS_TRY(shape_plain(in, plain_labels, plain_features));
+    if (in->label.npy.fd < 0 || job->opt->split != NULL)
+        return GS_OK;
     return make_splits(in, job, few || !many);
 }
 
@@ -237,7 +231,6 @@ static gs_status igb_read(gs_part_input *in, gs_part_job *job)
 {
     GS_FREED char *const processed = gs_path_join(in->path, "processed");
     const char *dir;
-    gs_status st;
 
     if (processed == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
@@ -245,9 +238,9 @@ static gs_status igb_read(gs_part_input *in, gs_part_job *job)
     if (gs_path_has(dir, "paper__written_by__author"))
         gs_part__warn(job, "%s: is heterogeneous; papers and the citations between them are read, the rest is not",
                       dir);
-    if ((st = gs_part__arrays_open(in, job, dir, igb_arrays)) == GS_OK && (st = read_papers(in, job, dir)) == GS_OK)
-        st = gs_part__files_check(in, 0, 0);
-    return st;
+    GS_TRY(gs_part__arrays_open(in, job, dir, igb_arrays));
+    GS_TRY(read_papers(in, job, dir));
+    return gs_part__files_check(in, 0, 0);
 }
 
 const gs_part_format gs_part__igb_formats[] = {

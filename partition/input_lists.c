@@ -395,9 +395,7 @@ static gs_status next_said(gs_lines *l)
     char *text;
 
     do {
-        const gs_status st = gs_part__lines_next(l, &text);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_part__lines_next(l, &text));
         if (text == NULL)
             return gs_fail(GS_EFORMAT, "%s: holds no edge", l->line.path);
     } while (is_comment(text, '\0'));
@@ -431,24 +429,19 @@ static gs_status read_first(gs_text_reading *r, gs_lines *l, table *t)
     gs_part_input *const in = r->lines.in;
     const gs_part_job *const job = r->lines.job;
     const bool again = r->names != NULL && job->opt->ids == NULL; /* the first reading told of columns */
-    gs_status st = next_said(l);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(next_said(l));
     t->delimiter = find_delimiter(l->line.text);
     const char *const p = gs_part__skip_blanks(l->line.text);
     if ((t->header = has_header(p) && !is_number(p + (*p == '"')))) {
-        if ((st = read_header(t, job, again, &l->line)) != GS_OK)
-            return st;
+        GS_TRY(read_header(t, job, again, &l->line));
     } else {
         if (t->delimiter == '\t' && t->konect)
             t->delimiter = ' ';
-        if ((st = without_header(t, job, again, &l->line)) != GS_OK)
-            return st;
+        GS_TRY(without_header(t, job, again, &l->line));
         gs_part__lines_back(l);
     }
-    if ((st = look_at_edge(t, l, in)) != GS_OK)
-        return st;
+    GS_TRY(look_at_edge(t, l, in));
     in->weighted = memchr(t->what, WEIGHT, t->columns) != NULL;
     in->typed = memchr(t->what, TYPE, t->columns) != NULL;
     return gs_part__reading_begin(r);
@@ -516,23 +509,19 @@ static gs_status snap_line(gs_edge_block *b, const gs_line *l, const char **end)
 static gs_status snap_lines(gs_text_reading *r)
 {
     GS_ENDS(gs_part__lines_close) gs_lines l = {0};
-    gs_status st;
 
     r->lines.line = snap_line;
-    if ((st = gs_part__lines_open(&l, r->lines.job, r->lines.in->path)) == GS_OK &&
-        (st = gs_part__reading_begin(r)) == GS_OK)
-        st = gs_part__reading_lines(r, &l);
-    return st;
+    GS_TRY(gs_part__lines_open(&l, r->lines.job, r->lines.in->path));
+    GS_TRY(gs_part__reading_begin(r));
+    return gs_part__reading_lines(r, &l);
 }
 
 /* Lists of more than two columns are read as tables. */
 static gs_status snap_read(gs_part_input *in, gs_part_job *job)
 {
     uint32_t columns;
-    const gs_status st = look_for_konect(in, job, &columns);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(look_for_konect(in, job, &columns));
     return columns > 2 ? csv_read(in, job) : gs_part__text_read(in, job, snap_lines);
 }
 
@@ -623,17 +612,14 @@ static gs_status make_pairs(gs_part_input *in, const gs_part_job *job, gs_sort_c
 
 static gs_status triples_read(gs_part_input *in, gs_part_job *job)
 {
-    gs_status st = gs_part__text_read(in, job, read_triples);
-
-    if (st == GS_OK && in->relations != NULL)
-        st = gs_part__relations_order(in->relations, job);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_part__text_read(in, job, read_triples));
+    if (in->relations != NULL)
+        GS_TRY(gs_part__relations_order(in->relations, job));
     in->edges -= in->held_out[0] + in->held_out[1];
     gs_sort_cursor at = gs_sort_first(in->text, 0);
-    if ((st = take_records(in, &at, in->edges, NULL, NULL)) == GS_OK && (st = make_pairs(in, job, &at, 1)) == GS_OK)
-        st = make_pairs(in, job, &at, 2);
-    return st;
+    GS_TRY(take_records(in, &at, in->edges, NULL, NULL));
+    GS_TRY(make_pairs(in, job, &at, 1));
+    return make_pairs(in, job, &at, 2);
 }
 
 static bool triples_looks(const char *path, const gs_part_head *head)

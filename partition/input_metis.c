@@ -66,16 +66,13 @@ static gs_status read_header(metis *m, gs_lines *lines)
     uint64_t v[4] = {0};
     const char *p;
     int count = 0;
-    gs_status st = gs_part__lines_next_said(lines, &p, "holds no line with the number of vertices and of edges");
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_part__lines_next_said(lines, &p, "holds no line with the number of vertices and of edges"));
     for (; *p != '\0'; count++) {
         if (count == 4)
             return gs_part__line_wrong(l, p, "more than four numbers in the first line; say .format snap if this is a "
                                              "list of edges");
-        if ((st = gs_part__take_number(&v[count], &p, l, 0, UINT64_MAX, "a count or the format")) != GS_OK)
-            return st;
+        GS_TRY(gs_part__take_number(&v[count], &p, l, 0, UINT64_MAX, "a count or the format"));
     }
     return check_header(m, l, p, v, count);
 }
@@ -228,16 +225,14 @@ static gs_status metis_read(gs_part_input *in, gs_part_job *job)
 {
     metis m = {.in = in, .lines = {.in = in, .job = job}};
     GS_ENDS(gs_part__lines_close) gs_lines l = {0};
-    gs_status st;
 
-    if ((st = gs_part__lines_open(&l, job, in->path)) == GS_OK && (st = read_header(&m, &l)) == GS_OK) {
-        in->weighted = m.weights;
-        in->both_ways = true;
-        in->vertices = m.vertices;
-        if ((st = gs_part__text_begin(in, job)) == GS_OK)
-            st = read_vertices(&m, job, &l);
-    }
-    return st;
+    GS_TRY(gs_part__lines_open(&l, job, in->path));
+    GS_TRY(read_header(&m, &l));
+    in->weighted = m.weights;
+    in->both_ways = true;
+    in->vertices = m.vertices;
+    GS_TRY(gs_part__text_begin(in, job));
+    return read_vertices(&m, job, &l);
 }
 
 /* Whether the name ends so, before .gz or .zst. */

@@ -35,14 +35,11 @@ static gs_status mtx_size(mtx *m, gs_lines *lines)
     const gs_line *const l = &lines->line;
     uint64_t columns;
     const char *p;
-    gs_status st;
 
-    if ((st = gs_part__lines_next_said(lines, &p, "ends before its size line")) != GS_OK ||
-        (st = gs_part__take_number(&m->rows, &p, l, 1, GS_MOST_ID + 1ull, "the number of rows")) != GS_OK)
-        return st;
+    GS_TRY(gs_part__lines_next_said(lines, &p, "ends before its size line"));
+    GS_TRY(gs_part__take_number(&m->rows, &p, l, 1, GS_MOST_ID + 1ull, "the number of rows"));
     const char *const at = p;
-    if ((st = gs_part__take_number(&columns, &p, l, 1, GS_MOST_ID + 1ull, "the number of columns")) != GS_OK)
-        return st;
+    GS_TRY(gs_part__take_number(&columns, &p, l, 1, GS_MOST_ID + 1ull, "the number of columns"));
     if (columns != m->rows)
         return gs_part__line_wrong(l, at, "rows and columns differ; a graph's matrix is square");
     return gs_part__take_number(&m->entries, &p, l, 0, UINT64_MAX / 64, "the number of entries");
@@ -73,7 +70,6 @@ static gs_status mtx_line(gs_edge_block *b, const gs_line *l, const char **end)
     const char *p = gs_part__skip_blanks(l->text), *after;
     uint64_t u, v;
     float weight = 1;
-    gs_status st;
 
     if (*p == '\n' || *p == '%') {
         *end = strchr(p, '\n');
@@ -81,10 +77,9 @@ static gs_status mtx_line(gs_edge_block *b, const gs_line *l, const char **end)
     }
     if (++b->seen.entries > m->entries)
         return gs_part__line_wrong(l, p, "more entries than the size line says");
-    if ((st = gs_part__take_number(&u, &p, l, 1, m->rows, "the row")) != GS_OK ||
-        (st = gs_part__take_number(&v, &p, l, 1, m->rows, "the column")) != GS_OK ||
-        (st = count_entry(b, l, u, v)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__take_number(&u, &p, l, 1, m->rows, "the row"));
+    GS_TRY(gs_part__take_number(&v, &p, l, 1, m->rows, "the column"));
+    GS_TRY(count_entry(b, l, u, v));
     if (m->values) {
         weight = gs_text_real32(p, &after);
         if (after == p || !isfinite(weight))
@@ -94,18 +89,17 @@ static gs_status mtx_line(gs_edge_block *b, const gs_line *l, const char **end)
     if (*p != '\n')
         return gs_part__line_wrong(l, p, "expected the end of the line");
     *end = p;
-    if ((st = gs_part__edge_put(b, u - 1, v - 1, weight, 0)) == GS_OK && m->symmetric && u != v)
-        st = gs_part__edge_put(b, v - 1, u - 1, weight, 0);
-    return st;
+    GS_TRY(gs_part__edge_put(b, u - 1, v - 1, weight, 0));
+    if (m->symmetric && u != v)
+        GS_TRY(gs_part__edge_put(b, v - 1, u - 1, weight, 0));
+    return GS_OK;
 }
 
 static gs_status mtx_entries(gs_part_input *in, gs_part_job *job, gs_lines *l, mtx *m)
 {
     gs_edge_lines lines = {.in = in, .job = job, .context = m, .line = mtx_line, .fits = is_fine};
-    const gs_status st = gs_part__edge_lines_read(&lines, l);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_part__edge_lines_read(&lines, l));
     if (lines.seen.entries != m->entries)
         return gs_fail(GS_EFORMAT, "%s: ends after %lu entries; its size line says %lu", in->path, lines.seen.entries,
                        m->entries);
@@ -117,19 +111,17 @@ static gs_status mtx_read(gs_part_input *in, gs_part_job *job)
     GS_ENDS(gs_part__lines_close) gs_lines l = {0};
     mtx m = {0};
     char *text = NULL;
-    gs_status st;
 
-    if ((st = gs_part__lines_open(&l, job, in->path)) != GS_OK || (st = gs_part__lines_next(&l, &text)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__lines_open(&l, job, in->path));
+    GS_TRY(gs_part__lines_next(&l, &text));
     if (text == NULL)
         return gs_fail(GS_EFORMAT, "%s: the file is empty", in->path);
-    if ((st = mtx_banner(&m, &l.line, text)) != GS_OK || (st = mtx_size(&m, &l)) != GS_OK)
-        return st;
+    GS_TRY(mtx_banner(&m, &l.line, text));
+    GS_TRY(mtx_size(&m, &l));
     in->weighted = m.values;
     in->vertices = m.rows;
-    if ((st = gs_part__text_begin(in, job)) == GS_OK)
-        st = mtx_entries(in, job, &l, &m);
-    return st;
+    GS_TRY(gs_part__text_begin(in, job));
+    return mtx_entries(in, job, &l, &m);
 }
 
 static bool mtx_looks(const char *path, const gs_part_head *head)

@@ -137,10 +137,9 @@ static gs_status go_to(gs_npz *z, const member *m)
 /* `raw`: the bytes as they are in the file, for the place where they begin. */
 static gs_status open_member(gs_npz *z, const member *m, int raw)
 {
-    const gs_status st = go_to(z, m);
-
-    if (st != GS_OK || unzOpenCurrentFile2(z->zip, NULL, NULL, raw) == UNZ_OK)
-        return st;
+    GS_TRY(go_to(z, m));
+    if (unzOpenCurrentFile2(z->zip, NULL, NULL, raw) == UNZ_OK)
+        return GS_OK;
     return gs_fail(GS_EFORMAT, "%s/%s.npy: cannot be read; the .npz file is cut short or damaged: fetch or save it "
                                "again",
                    z->path, m->name);
@@ -274,10 +273,8 @@ static gs_status find_weights(walk *w)
 
 static gs_status load_entries(walk *w, uint64_t at)
 {
-    gs_status st;
-
-    if ((st = gs_part__job_result(w->job)) != GS_OK || (st = gs_csr__entries(&w->r, at, w->in->weighted)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__job_result(w->job));
+    GS_TRY(gs_csr__entries(&w->r, at, w->in->weighted));
     gs_part__tick(w->job, "reading edges", (double)at / (double)w->r.indices->npy.shape[0]);
     return w->in->weighted ? check_weights(w, at, w->r.have) : GS_OK;
 }
@@ -410,12 +407,10 @@ static gs_status read_shape(uint64_t shape[2], const gs_part_file *f)
 {
     int64_t v[2];
     char raw[16];
-    gs_status st;
 
     if (!gs_part__is_integer(f->npy.dtype) || f->npy.shape[0] != 2 || f->npy.shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: is not two whole numbers, the rows and columns of a matrix", f->path);
-    if ((st = gs_npy_read_rows(&f->npy, raw, 0, 2, f->path)) != GS_OK)
-        return st;
+    GS_TRY(gs_npy_read_rows(&f->npy, raw, 0, 2, f->path));
     gs_part__to_i64(v, raw, f->npy.dtype, 2);
     if (v[0] < 1 || v[1] < 1)
         return gs_fail(GS_EFORMAT, "%s: is %lld, %lld, which no matrix can have", f->path, (long long)v[0],
@@ -429,19 +424,17 @@ static gs_status read_adjacency(gs_part_input *in, gs_part_job *job, opened *o, 
 {
     csr *const a = &o->adjacency;
     uint64_t shape[2] = {0};
-    gs_status st;
 
     for (size_t i = 0; i < 4; i++)
         if (!gs_part__npz_has(o->z, names[i]) && i != 2)
             return gs_fail(GS_EFORMAT,
                            "%s: has %s, but not %s; an adjacency matrix is CSR: data, indices, indptr, shape", in->path,
                            names[0], names[i]);
-    if ((st = gs_part__npz_array(&a->indptr, o->z, job, names[0])) != GS_OK ||
-        (st = gs_part__npz_array(&a->indices, o->z, job, names[1])) != GS_OK ||
-        (st = gs_part__npz_array(&a->data, o->z, job, names[2])) != GS_OK ||
-        (st = gs_part__npz_array(&o->shape, o->z, job, names[3])) != GS_OK ||
-        (st = read_shape(shape, &o->shape)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__npz_array(&a->indptr, o->z, job, names[0]));
+    GS_TRY(gs_part__npz_array(&a->indices, o->z, job, names[1]));
+    GS_TRY(gs_part__npz_array(&a->data, o->z, job, names[2]));
+    GS_TRY(gs_part__npz_array(&o->shape, o->z, job, names[3]));
+    GS_TRY(read_shape(shape, &o->shape));
     if (shape[0] != shape[1])
         return gs_fail(GS_EFORMAT, "%s: has %lu rows and %lu columns; a graph's matrix is square", o->shape.path,
                        shape[0], shape[1]);

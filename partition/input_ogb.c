@@ -142,35 +142,31 @@ static gs_status read_binary(gs_part_input *in, gs_part_job *job, uint64_t *vert
     GS_ENDS(gs_part__npz_close_at) gs_npz *label = NULL;
     GS_FREED char *data_path = NULL;
     GS_FREED char *label_path = NULL;
-    gs_status st;
 
     in->two_rows = true;
-    if ((st = npz_open(&data, &data_path, in, "raw/data.npz")) != GS_OK ||
-        (st = npz_open(&label, &label_path, in, "raw/node-label.npz")) != GS_OK)
-        return st;
+    GS_TRY(npz_open(&data, &data_path, in, "raw/data.npz"));
+    GS_TRY(npz_open(&label, &label_path, in, "raw/node-label.npz"));
     warn_of_members(job, data, data_path);
     if (!gs_part__npz_has(data, "edge_index"))
-        st = gs_fail(GS_EFORMAT, "%s: holds no array edge_index; the first of its arrays is %s", data_path,
-                     gs_part__npz_name(data, 0));
+        return gs_fail(GS_EFORMAT, "%s: holds no array edge_index; the first of its arrays is %s", data_path,
+                       gs_part__npz_name(data, 0));
     else if (label != NULL && !gs_part__npz_has(label, "node_label"))
-        st = gs_fail(GS_EFORMAT, "%s: holds no array node_label; the first of its arrays is %s", label_path,
-                     gs_part__npz_name(label, 0));
-    if (st == GS_OK && (st = npz_count(vertices, data, job, "num_nodes_list")) == GS_OK &&
-        (st = npz_count(edges, data, job, "num_edges_list")) == GS_OK &&
-        (st = gs_part__npz_array(&in->edge, data, job, "edge_index")) == GS_OK &&
-        (st = gs_part__npz_array(&in->feature, data, job, "node_feat")) == GS_OK &&
-        (st = gs_part__npz_array(&in->edge_feature, data, job, "edge_feat")) == GS_OK && label != NULL)
-        st = gs_part__npz_array(&in->label, label, job, "node_label");
-    return st;
+        return gs_fail(GS_EFORMAT, "%s: holds no array node_label; the first of its arrays is %s", label_path,
+                       gs_part__npz_name(label, 0));
+    GS_TRY(npz_count(vertices, data, job, "num_nodes_list"));
+    GS_TRY(npz_count(edges, data, job, "num_edges_list"));
+    GS_TRY(gs_part__npz_array(&in->edge, data, job, "edge_index"));
+    GS_TRY(gs_part__npz_array(&in->feature, data, job, "node_feat"));
+    GS_TRY(gs_part__npz_array(&in->edge_feature, data, job, "edge_feat"));
+    if (label != NULL)
+        GS_TRY(gs_part__npz_array(&in->label, label, job, "node_label"));
+    return GS_OK;
 }
 
 static gs_status read_tables(gs_part_input *in, gs_part_job *job, uint64_t *vertices, uint64_t *edges)
 {
-    gs_status st;
-
-    if ((st = read_count(vertices, in, job, "raw/num-node-list.csv.gz")) != GS_OK ||
-        (st = read_count(edges, in, job, "raw/num-edge-list.csv.gz")) != GS_OK)
-        return st;
+    GS_TRY(read_count(vertices, in, job, "raw/num-node-list.csv.gz"));
+    GS_TRY(read_count(edges, in, job, "raw/num-edge-list.csv.gz"));
     return gs_part__arrays_open(in, job, in->path, raw_arrays);
 }
 
@@ -179,20 +175,18 @@ static gs_status ogb_read(gs_part_input *in, gs_part_job *job)
     uint64_t vertices = 0, edges = 0;
     const bool binary = gs_path_has(in->path, "raw/data.npz");
     GS_FREED char *split = NULL;
-    gs_status st = find_split(&split, in->path);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(find_split(&split, in->path));
     warn_of_rest(in, job, split);
-    if ((st = binary ? read_binary(in, job, &vertices, &edges) : read_tables(in, job, &vertices, &edges)) != GS_OK ||
-        (split != NULL && (st = gs_part__arrays_open(in, job, split, split_arrays)) != GS_OK))
-        return st;
+    GS_TRY(binary ? read_binary(in, job, &vertices, &edges) : read_tables(in, job, &vertices, &edges));
+    if (split != NULL)
+        GS_TRY(gs_part__arrays_open(in, job, split, split_arrays));
     if (in->feature.npy.fd >= 0)
         in->feature.npy.dims = 2;
-    st = gs_part__files_check(in, vertices, 0);
-    if (st == GS_OK && edges != 0 && edges != in->edges)
-        st = gs_fail(GS_EFORMAT, "%s: has %lu edges; raw/ says %lu", in->edge.path, in->edges, edges);
-    return st;
+    GS_TRY(gs_part__files_check(in, vertices, 0));
+    if (edges != 0 && edges != in->edges)
+        return gs_fail(GS_EFORMAT, "%s: has %lu edges; raw/ says %lu", in->edge.path, in->edges, edges);
+    return GS_OK;
 }
 
 /* ---- several types of vertices: ogbn-mag ---------------------------------------------
@@ -320,10 +314,8 @@ static gs_status add_type(typed_folder *f, const char *name, uint64_t vertices, 
 {
     const uint32_t before = f->t.table->types;
     uint32_t k = 0;
-    const gs_status st = gs_part__type_find(&k, &f->t, name, true, path);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_part__type_find(&k, &f->t, name, true, path));
     if (f->t.table->types == before)
         return gs_fail(GS_EFORMAT, "%s: type %s is there twice", path, name);
     f->t.table->type[k].vertices = vertices;
@@ -336,14 +328,12 @@ static gs_status read_value(typed_folder *f, has *by_type, const char *type, con
     char *end = NULL;
     const unsigned long long n = by_type == NULL && value != NULL ? strtoull(value, &end, 10) : 0;
     uint32_t k = 0;
-    gs_status st;
 
     if (by_type == NULL && (value == NULL || end == value || *end != '\0' || n >= UINT32_MAX))
         return gs_fail(GS_EFORMAT, "%s: line 2: says not how many vertices of type %.80s there are", path, type);
     if (by_type == NULL)
         return add_type(f, type, n, path);
-    if ((st = gs_part__type_find(&k, &f->t, type, false, path)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__type_find(&k, &f->t, type, false, path));
     if (value == NULL || (strcmp(value, "True") != 0 && strcmp(value, "False") != 0))
         return gs_fail(GS_EFORMAT, "%s: line 2: says of type %s neither True nor False", path, type);
     by_type[k] = *value == 'T' ? HAS_THEM : HAS_NONE;
@@ -427,20 +417,19 @@ static gs_status read_relation(typed_folder *f, char *line, const char *place)
     char triplet[3 * GS_TYPE_NAME_BYTES + 16];
     uint32_t from = 0, to = 0;
     uint64_t stated = 0;
-    gs_status st;
 
     if (name == NULL || line == NULL)
         return gs_fail(GS_EFORMAT, "%s: '%.80s' is not source,relation,destination", place, source);
-    if ((st = gs_part__type_find(&from, &f->t, source, false, place)) != GS_OK ||
-        (st = gs_part__type_find(&to, &f->t, line, false, place)) != GS_OK ||
-        (st = gs_part__relation_add(&f->t, name, from, to, place)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__type_find(&from, &f->t, source, false, place));
+    GS_TRY(gs_part__type_find(&to, &f->t, line, false, place));
+    GS_TRY(gs_part__relation_add(&f->t, name, from, to, place));
     snprintf(triplet, sizeof(triplet), "%s___%s___%s", source, name, line);
-    if ((st = open_edges(f, part, &stated, triplet)) == GS_OK && (st = gs_part__edges_check(part)) == GS_OK &&
-        stated != 0 && stated != part->edges)
-        st = gs_fail(GS_EFORMAT, "%s: has %lu edges; %s says %lu", part->edge.path, part->edges,
-                     f->archive[EDGES] != NULL ? "num_edges_dict.npz" : "num-edge-list", stated);
-    return st;
+    GS_TRY(open_edges(f, part, &stated, triplet));
+    GS_TRY(gs_part__edges_check(part));
+    if (stated != 0 && stated != part->edges)
+        return gs_fail(GS_EFORMAT, "%s: has %lu edges; %s says %lu", part->edge.path, part->edges,
+                       f->archive[EDGES] != NULL ? "num_edges_dict.npz" : "num-edge-list", stated);
+    return GS_OK;
 }
 
 /* The archive's names as lines of a list of relations: "S___R___D" becomes "S,R,D". */
@@ -545,28 +534,26 @@ static gs_status check_members(typed_folder *f, size_t k)
 {
     gs_npz *const z = f->archive[k];
     uint32_t type = 0;
-    gs_status st = GS_OK;
 
-    for (uint64_t i = 0; z != NULL && i < gs_part__npz_count(z) && st == GS_OK; i++) {
+    for (uint64_t i = 0; z != NULL && i < gs_part__npz_count(z); i++) {
         const char *const name = gs_part__npz_name(z, i);
         if (k >= VERTEX_COUNTS)
-            st = gs_part__type_find(&type, &f->t, name, false, f->archive_path[k]);
+            GS_TRY(gs_part__type_find(&type, &f->t, name, false, f->archive_path[k]));
         else if (!gs_part__npz_has(f->archive[EDGES], name))
-            st = gs_fail(GS_EFORMAT, "%s: has an array '%.120s', and %s has no such edges; add them, or remove it",
-                         f->archive_path[k], name, typed_files[EDGES].name);
+            return gs_fail(GS_EFORMAT, "%s: has an array '%.120s', and %s has no such edges; add them, or remove it",
+                           f->archive_path[k], name, typed_files[EDGES].name);
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status open_archives(typed_folder *f)
 {
-    gs_status st = GS_OK;
-
-    for (size_t k = 0; k < ARCHIVES && st == GS_OK; k++)
-        if ((st = npz_open(&f->archive[k], &f->archive_path[k], f->in, typed_files[k].name)) == GS_OK &&
-            f->archive[k] == NULL && (k == EDGES || k == VERTEX_COUNTS))
-            st = gs_fail(GS_ENOTFOUND, "%s: there is no such file, and its types are in it", f->archive_path[k]);
-    return st;
+    for (size_t k = 0; k < ARCHIVES; k++) {
+        GS_TRY(npz_open(&f->archive[k], &f->archive_path[k], f->in, typed_files[k].name));
+        if (f->archive[k] == NULL && (k == EDGES || k == VERTEX_COUNTS))
+            return gs_fail(GS_ENOTFOUND, "%s: there is no such file, and its types are in it", f->archive_path[k]);
+    }
+    return GS_OK;
 }
 
 static gs_status read_typed(typed_folder *f)

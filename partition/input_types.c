@@ -71,9 +71,8 @@ gs_status gs_part__type_find(uint32_t *out, gs_part_types *t, const char *name, 
                        place, name);
     if (table->types == GS_MOST_VERTEX_TYPES)
         return gs_fail(GS_EUNSUPPORTED, "%s: more than %u types of vertices", place, GS_MOST_VERTEX_TYPES);
-    const gs_status st = check_name(name, place);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(check_name(name, place));
     *out = table->types++;
     snprintf(table->type[*out].name, GS_TYPE_NAME_BYTES, "%s", name);
     return GS_OK;
@@ -83,10 +82,8 @@ gs_status gs_part__relation_add(gs_part_types *t, const char *name, uint32_t sou
                                 const char *place)
 {
     gs_type_table *const table = t->table;
-    const gs_status st = check_name(name, place);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check_name(name, place));
     if (table->relations == GS_MOST_RELATIONS)
         return gs_fail(GS_EUNSUPPORTED, "%s: more than %u types of edges", place, GS_MOST_RELATIONS);
     gs_relation *const r = &table->relation[table->relations++];
@@ -120,16 +117,14 @@ static gs_status check_type(const gs_part_types *t, uint32_t k, bool *said)
     const gs_part_input *const p = gs_part__type_part(t, k);
     const gs_npy *const f = &p->feature.npy;
     const char *says = v->vertices > 0 ? "the stated number" : NULL;
-    gs_status st;
 
     if (is_there(&p->feature) && (f->dims != 2 || f->shape[1] == 0 || f->shape[1] > INT32_MAX))
         return gs_fail(GS_EFORMAT, "%s: has shape [%lu, %lu]; features are [N, F]", p->feature.path, f->shape[0],
                        f->shape[1]);
-    if ((st = fit_rows(v, &p->feature, &says)) != GS_OK || (st = fit_rows(v, &p->label, &says)) != GS_OK)
-        return st;
+    GS_TRY(fit_rows(v, &p->feature, &says));
+    GS_TRY(fit_rows(v, &p->label, &says));
     for (uint32_t i = 0; p->named[0] != NULL && i < p->named[0]->count; i++)
-        if ((st = fit_rows(v, &p->named[0]->file[i], &says)) != GS_OK)
-            return st;
+        GS_TRY(fit_rows(v, &p->named[0]->file[i], &says));
     v->features = is_there(&p->feature) ? (uint32_t)f->shape[1] : 0;
     *said = says != NULL;
     if (!is_there(&p->label) && !is_there(&p->split[0]) && !is_there(&p->split[1]) && !is_there(&p->split[2]))
@@ -189,13 +184,11 @@ static gs_status number_vertices(gs_part_input *in, const gs_part_types *t, gs_p
 {
     gs_type_table *const table = t->table;
     bool said[GS_MOST_VERTEX_TYPES] = {false};
-    gs_status st = GS_OK;
 
     table->labelled = table->types;
-    for (uint32_t k = 0; k < table->types && st == GS_OK; k++)
-        st = check_type(t, k, &said[k]);
-    if (st != GS_OK || (st = count_by_edges(t, said, job)) != GS_OK)
-        return st;
+    for (uint32_t k = 0; k < table->types; k++)
+        GS_TRY(check_type(t, k, &said[k]));
+    GS_TRY(count_by_edges(t, said, job));
     in->vertices = 0;
     for (uint32_t k = 0; k < table->types; k++) {
         table->type[k].first = in->vertices;
@@ -270,23 +263,22 @@ static gs_status join_relation(joining *j, const gs_part_input *part, uint32_t n
 static gs_status join_edge_features(joining *j, uint32_t relations, bool both)
 {
     gs_part_columns c = {.named = j->names->edge, .count = &j->names->edges};
-    gs_status st = GS_OK;
 
-    for (uint32_t r = 0; r < relations && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < relations; r++) {
         const gs_part_input *const part = gs_part__relation_part(j->t, r);
-        st = gs_part__columns_add(&c, &part->edge_feature, part->named[1]);
+        GS_TRY(gs_part__columns_add(&c, &part->edge_feature, part->named[1]));
     }
-    if (st != GS_OK || c.columns == 0)
-        return st;
+    if (c.columns == 0)
+        return GS_OK;
     if (c.columns > GS_MOST_EDGE_FEATURES)
         return gs_fail(GS_EUNSUPPORTED, "%s: edges have %lu features in all; at most %u are supported", j->in->path,
                        c.columns, GS_MOST_EDGE_FEATURES);
-    st = gs_part__made_begin(&j->feature, &j->in->edge_feature, j->job, gs_path_join(j->in->path, "edge features"));
-    for (uint32_t r = 0; r < relations * (both ? 2 : 1) && st == GS_OK; r++) {
+    GS_TRY(gs_part__made_begin(&j->feature, &j->in->edge_feature, j->job, gs_path_join(j->in->path, "edge features")));
+    for (uint32_t r = 0; r < relations * (both ? 2 : 1); r++) {
         const gs_part_input *const part = gs_part__relation_part(j->t, r % relations);
-        st = gs_part__columns_put(&c, &j->feature, j->job, &part->edge_feature, part->named[1], part->edges);
+        GS_TRY(gs_part__columns_put(&c, &j->feature, j->job, &part->edge_feature, part->named[1], part->edges));
     }
-    return st == GS_OK ? gs_part__made_end(&j->feature, c.as, j->in->edges, c.columns) : st;
+    return gs_part__made_end(&j->feature, c.as, j->in->edges, c.columns);
 }
 
 /* With .undirected each relation has a reverse behind all others. */
@@ -294,14 +286,13 @@ static gs_status add_reverses(const gs_part_types *t, uint32_t relations, const 
 {
     gs_part_types own = *t;
     char name[GS_TYPE_NAME_BYTES + 8];
-    gs_status st = GS_OK;
 
-    for (uint32_t r = 0; r < relations && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < relations; r++) {
         const gs_relation *const rel = &t->table->relation[r];
         snprintf(name, sizeof(name), "rev_%s", rel->name);
-        st = gs_part__relation_add(&own, name, rel->destination, rel->source, path);
+        GS_TRY(gs_part__relation_add(&own, name, rel->destination, rel->source, path));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status join_edges(joining *j)
@@ -309,25 +300,23 @@ static gs_status join_edges(joining *j)
     const uint32_t relations = j->t->table->relations;
     const bool both = j->job->opt->undirected;
     gs_part_input *const in = j->in;
-    gs_status st;
 
     for (uint32_t r = 0; r < relations; r++) {
         in->weighted |= gs_part__relation_part(j->t, r)->weighted;
         in->edges += gs_part__relation_part(j->t, r)->edges * (both ? 2 : 1);
     }
-    if ((both && (st = add_reverses(j->t, relations, in->path)) != GS_OK) ||
-        (st = gs_part__made_begin(&j->edge, &in->edge, j->job, gs_path_join(in->path, "edges"))) != GS_OK ||
-        (st = gs_part__made_begin(&j->type, &in->type, j->job, gs_path_join(in->path, "types of edges"))) != GS_OK ||
-        (in->weighted &&
-         (st = gs_part__made_begin(&j->weight, &in->weight, j->job, gs_path_join(in->path, "weights"))) != GS_OK))
-        return st;
-    for (uint32_t r = 0; r < relations * (both ? 2 : 1) && st == GS_OK; r++)
-        st = join_relation(j, gs_part__relation_part(j->t, r % relations), r, r >= relations);
-    if (st != GS_OK || (st = gs_part__made_end(&j->edge, GS_U32, in->edges, 2)) != GS_OK ||
-        (st = gs_part__made_end(&j->type, GS_U16, in->edges, 1)) != GS_OK)
-        return st;
-    if (in->weighted && (st = gs_part__made_end(&j->weight, GS_F32, in->edges, 1)) != GS_OK)
-        return st;
+    if (both)
+        GS_TRY(add_reverses(j->t, relations, in->path));
+    GS_TRY(gs_part__made_begin(&j->edge, &in->edge, j->job, gs_path_join(in->path, "edges")));
+    GS_TRY(gs_part__made_begin(&j->type, &in->type, j->job, gs_path_join(in->path, "types of edges")));
+    if (in->weighted)
+        GS_TRY(gs_part__made_begin(&j->weight, &in->weight, j->job, gs_path_join(in->path, "weights")));
+    for (uint32_t r = 0; r < relations * (both ? 2 : 1); r++)
+        GS_TRY(join_relation(j, gs_part__relation_part(j->t, r % relations), r, r >= relations));
+    GS_TRY(gs_part__made_end(&j->edge, GS_U32, in->edges, 2));
+    GS_TRY(gs_part__made_end(&j->type, GS_U16, in->edges, 1));
+    if (in->weighted)
+        GS_TRY(gs_part__made_end(&j->weight, GS_F32, in->edges, 1));
     return join_edge_features(j, relations, both);
 }
 
@@ -338,23 +327,22 @@ static gs_status join_features(joining *j)
     const gs_type_table *const table = j->t->table;
     gs_part_columns c = {.named = j->names->vertex, .count = &j->names->vertices};
     GS_ENDS(gs_part__made_free) gs_made m = {0};
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < table->types && st == GS_OK; k++)
-        st = gs_part__columns_add(&c, &gs_part__type_part(j->t, k)->feature, gs_part__type_part(j->t, k)->named[0]);
-    if (st != GS_OK || c.columns == 0)
-        return st;
+    for (uint32_t k = 0; k < table->types; k++)
+        GS_TRY(gs_part__columns_add(&c, &gs_part__type_part(j->t, k)->feature, gs_part__type_part(j->t, k)->named[0]));
+    if (c.columns == 0)
+        return GS_OK;
     if (c.columns > INT32_MAX)
         return gs_fail(GS_EUNSUPPORTED, "%s: vertices have %lu features in all; at most %d are supported", j->in->path,
                        c.columns, INT32_MAX);
-    st = gs_part__made_begin(&m, &j->in->feature, j->job, gs_path_join(j->in->path, "features"));
-    for (uint32_t k = 0; k < table->types && st == GS_OK; k++) {
+    GS_TRY(gs_part__made_begin(&m, &j->in->feature, j->job, gs_path_join(j->in->path, "features")));
+    for (uint32_t k = 0; k < table->types; k++) {
         const gs_part_input *const part = gs_part__type_part(j->t, k);
-        st = gs_part__columns_put(&c, &m, j->job, &part->feature, part->named[0], table->type[k].vertices);
+        GS_TRY(gs_part__columns_put(&c, &m, j->job, &part->feature, part->named[0], table->type[k].vertices));
     }
-    if (st == GS_OK && (st = gs_part__made_end(&m, c.as, j->in->vertices, c.columns)) == GS_OK)
-        j->in->feature.npy.dims = 2;
-    return st;
+    GS_TRY(gs_part__made_end(&m, c.as, j->in->vertices, c.columns));
+    j->in->feature.npy.dims = 2;
+    return GS_OK;
 }
 
 /* No label: NaN in floats, -1 in whole numbers, of which one is a class. */
@@ -389,7 +377,6 @@ static gs_status join_labels(joining *j)
     const gs_vertex_type *const v = &table->type[table->labelled];
     gs_part_input *const part = gs_part__type_part(j->t, table->labelled);
     GS_ENDS(gs_part__made_free) gs_made m = {0};
-    gs_status st;
 
     if (table->labelled == table->types)
         return GS_OK;
@@ -405,13 +392,13 @@ static gs_status join_labels(joining *j)
     j->as = j->columns == 1 && gs_part__is_integer(part->label.npy.dtype) ? GS_I64 : GS_F64;
     j->wide = gs_arena_take(&j->memory, GS_MAX(PIECE, j->columns), 8);
     j->raw = gs_arena_take(&j->memory, GS_MAX(PIECE, j->columns), 8);
-    st = j->memory.is_short ? gs_fail(GS_ENOMEM, "%s: no memory to read it", part->label.path) : GS_OK;
-    if (st == GS_OK &&
-        (st = gs_part__made_begin(&m, &j->in->label, j->job, gs_strdup(part->label.path))) == GS_OK &&
-        (st = put_none(j, &m, v->first)) == GS_OK && (st = put_labels(j, &m, &part->label)) == GS_OK &&
-        (st = put_none(j, &m, j->in->vertices - v->first - v->vertices)) == GS_OK)
-        st = gs_part__made_end(&m, j->as, j->in->vertices, j->columns);
-    return st;
+    if (j->memory.is_short)
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", part->label.path);
+    GS_TRY(gs_part__made_begin(&m, &j->in->label, j->job, gs_strdup(part->label.path)));
+    GS_TRY(put_none(j, &m, v->first));
+    GS_TRY(put_labels(j, &m, &part->label));
+    GS_TRY(put_none(j, &m, j->in->vertices - v->first - v->vertices));
+    return gs_part__made_end(&m, j->as, j->in->vertices, j->columns);
 }
 
 gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types *t)
@@ -514,14 +501,12 @@ static bool npy_looks(const char *path, const gs_part_head *head)
 static gs_status open_nodes(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
 {
     uint32_t type = 0;
-    gs_status st = gs_part__type_find(&type, t, name, true, folder);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_part__type_find(&type, t, name, true, folder));
     gs_part__arrays_warn(folder, "", node_arrays, job);
-    if ((st = gs_part__stated_vertices(&t->table->type[type].vertices, folder)) == GS_OK)
-        st = gs_part__arrays_open(gs_part__type_part(t, type), job, folder, node_arrays);
-    return st == GS_OK ? gs_part__named_open(gs_part__type_part(t, type), job, folder) : st;
+    GS_TRY(gs_part__stated_vertices(&t->table->type[type].vertices, folder));
+    GS_TRY(gs_part__arrays_open(gs_part__type_part(t, type), job, folder, node_arrays));
+    return gs_part__named_open(gs_part__type_part(t, type), job, folder);
 }
 
 /* The longest type that `name` begins with, before "__", or ends with, behind it; its bytes, 0 where there is none. */
@@ -552,21 +537,19 @@ static gs_status open_named(gs_part_types *t, gs_part_job *job, const char *fold
     const size_t from = type_at_end(&source, t->table, name, true), n = strlen(name);
     const size_t to = type_at_end(&destination, t->table, name, false);
     char relation[2 * GS_TYPE_NAME_BYTES];
-    gs_status st;
 
     if (from == 0 || to == 0 || from + to + 4 >= n || n - from - to - 4 >= sizeof(relation))
         return gs_fail(GS_EFORMAT, "%s: is not named SOURCE__RELATION__DESTINATION, of types that have a "
                        "folder %s", folder, arrays == relation_arrays ? "in nodes/" : "beside it");
     snprintf(relation, sizeof(relation), "%.*s", (int)(n - from - to - 4), name + from + 2);
-    if ((st = gs_part__relation_add(t, relation, source, destination, folder)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__relation_add(t, relation, source, destination, folder));
     gs_part__arrays_warn(folder, "", arrays, job);
     if ((part->path = gs_strdup(folder)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", folder);
-    if ((st = gs_part__arrays_open(part, job, folder, arrays)) == GS_OK &&
-        (st = gs_part__edges_check(part)) == GS_OK && (st = gs_part__named_open(part, job, folder)) == GS_OK)
-        st = gs_part__named_check(part, part->edges, true);
-    return st;
+    GS_TRY(gs_part__arrays_open(part, job, folder, arrays));
+    GS_TRY(gs_part__edges_check(part));
+    GS_TRY(gs_part__named_open(part, job, folder));
+    return gs_part__named_check(part, part->edges, true);
 }
 
 static gs_status open_relation(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
@@ -595,12 +578,11 @@ static gs_status open_each(gs_part_types *t, gs_part_job *job, const char *path,
 static gs_status npy_read(gs_part_input *in, gs_part_job *job)
 {
     GS_ENDS(gs_part__types_free) gs_part_types t = {0};
-    gs_status st = gs_part__types_make(&t, in->path);
 
-    if (st == GS_OK && (st = open_each(&t, job, in->path, "nodes", open_nodes)) == GS_OK &&
-        (st = open_each(&t, job, in->path, "edges", open_relation)) == GS_OK)
-        st = gs_part__types_join(in, job, &t);
-    return st;
+    GS_TRY(gs_part__types_make(&t, in->path));
+    GS_TRY(open_each(&t, job, in->path, "nodes", open_nodes));
+    GS_TRY(open_each(&t, job, in->path, "edges", open_relation));
+    return gs_part__types_join(in, job, &t);
 }
 
 /* ---- IGB's heterogeneous graphs ------------------------------------------------------ */
@@ -642,12 +624,11 @@ static gs_status igbh_read(gs_part_input *in, gs_part_job *job)
 {
     const char *const within = gs_path_has(in->path, IGBH_LOOK) ? "" : "processed";
     GS_ENDS(gs_part__types_free) gs_part_types t = {0};
-    gs_status st = gs_part__types_make(&t, in->path);
 
-    if (st == GS_OK && (st = open_each(&t, job, in->path, within, igbh_vertices)) == GS_OK &&
-        (st = open_each(&t, job, in->path, within, igbh_edges)) == GS_OK)
-        st = gs_part__types_join(in, job, &t);
-    return st;
+    GS_TRY(gs_part__types_make(&t, in->path));
+    GS_TRY(open_each(&t, job, in->path, within, igbh_vertices));
+    GS_TRY(open_each(&t, job, in->path, within, igbh_edges));
+    return gs_part__types_join(in, job, &t);
 }
 
 /* ---- the formats ----------------------------------------------------------------- */

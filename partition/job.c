@@ -48,10 +48,8 @@ gs_status gs_part__job_join(gs_part_job *job, uint32_t ranks, uint32_t rank)
 {
     const uint64_t process = gs_align_up(gs_process_resident_bytes() + MESSAGE_BYTES, GS_MIB);
     uint64_t own[3] = {job->given, GS_MAX(process, PROCESS_BYTES), job->threads}, all[GS_RANKS_MOST][3];
-    const gs_status st = gs_ranks_gather(all, own, sizeof(own));
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_gather(all, own, sizeof(own)));
     for (uint32_t r = 0; r < ranks; r++) {
         own[0] = GS_MIN(own[0], all[r][0]);
         own[1] = GS_MAX(own[1], all[r][1]);

@@ -204,14 +204,12 @@ static gs_status label_task(gs_train_task *out, const gs_part_file *f, gs_part_j
 {
     const bool integer = gs_part__is_integer(f->npy.dtype);
     looking w = {.seen = {.whole = true, .truths = true}, .columns = f->npy.shape[1]};
-    gs_status st;
 
     if (w.columns == 1 && integer) {
         *out = GS_TRAIN_TASK_CLASSIFY;
         return GS_OK;
     }
-    if ((st = each_rows(f, job, look, &w)) != GS_OK)
-        return st;
+    GS_TRY(each_rows(f, job, look, &w));
     if (w.columns == 1)
         *out = w.seen.whole ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS;
     else if (w.seen.truths)
@@ -437,30 +435,28 @@ static gs_status enter(const split_work *w, uint64_t row, uint64_t vertex)
 static gs_status id_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
 {
     const split_work *const w = context;
-    gs_status st = GS_OK;
 
-    for (uint64_t i = 0; i < count && st == GS_OK; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         if (values[i] < 0 || (uint64_t)values[i] >= w->in->label_vertices)
             return gs_fail(GS_EFORMAT, "%s: row %lu: vertex %s is not one of the %lu vertices (ids start at 0)",
                            w->file->path, first + i, GS_PART_I64(values[i]), w->in->label_vertices);
-        st = enter(w, first + i, (uint64_t)values[i]);
+        GS_TRY(enter(w, first + i, (uint64_t)values[i]));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status mask_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
 {
     const split_work *const w = context;
-    gs_status st = GS_OK;
 
-    for (uint64_t i = 0; i < count && st == GS_OK; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         if (values[i] != 0 && values[i] != 1)
             return gs_fail(GS_EFORMAT, "%s: row %lu: %lld is no truth value; the file is damaged", w->file->path,
                            first + i, (long long)values[i]);
         if (values[i] == 1)
-            st = enter(w, first + i, first + i);
+            GS_TRY(enter(w, first + i, first + i));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Whole numbers that could be a mask: one a vertex, all of them 0 or 1. */
@@ -507,7 +503,6 @@ static gs_status load_split(split_work *w, gs_part_job *job)
 {
     const gs_npy *const npy = &w->file->npy;
     bool mask = npy->truth;
-    gs_status st = GS_OK;
 
     if (npy->truth && (npy->shape[1] != 1 || npy->shape[0] != w->in->label_vertices))
         return gs_fail(GS_EFORMAT, "%s: is bool [%lu, %lu]; a split is a mask of bool [%lu], one a vertex, or a list "
@@ -515,8 +510,8 @@ static gs_status load_split(split_work *w, gs_part_job *job)
     if (!gs_part__is_integer(npy->dtype) || npy->shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: is %s; a split is a list of vertex ids (int64), or a mask (bool)",
                        w->file->path, gs_dtype_name(npy->dtype));
-    if (!mask && (st = find_mask(&mask, w, job)) != GS_OK)
-        return st;
+    if (!mask)
+        GS_TRY(find_mask(&mask, w, job));
     return each_piece(w->file, job, mask ? mask_piece : id_piece, w);
 }
 

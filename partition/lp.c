@@ -67,11 +67,8 @@ static gs_status tally_start(gs_lp_tally *t, uint32_t most)
     for (uint32_t i = 0; i < t->used; i++)
         t->label[t->slot[i]] = UINT32_MAX;
     t->used = 0;
-    if (2ull * most + 2 > t->cap) {
-        const gs_status st = tally_grow(t, most);
-        if (st != GS_OK)
-            return st;
-    }
+    if (2ull * most + 2 > t->cap)
+        GS_TRY(tally_grow(t, most));
     t->mask = 15;
     while (t->mask < 2ull * most)
         t->mask = t->mask << 1 | 1;
@@ -94,17 +91,16 @@ static gs_status visit_block(const gs_lp_graph *g, uint32_t block, const uint32_
                              gs_lp_visit *visit, void *context)
 {
     const uint32_t entry = g->weighted ? 2 : 1;
-    gs_status st = GS_OK;
 
     v->block = &g->block[block];
-    for (uint32_t i = 0; i < v->block->vertices && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < v->block->vertices; i++) {
         v->id = v->block->first + i;
         v->degree = *words;
         v->list = words + 1;
         words += 1 + (uint64_t)v->degree * entry;
-        st = visit(context, v);
+        GS_TRY(visit(context, v));
     }
-    return st;
+    return GS_OK;
 }
 
 static void each_worker(const gs_lp_graph *g, gs_part_job *job, uint32_t *next, uint32_t step, gs_lp_visit *visit,
@@ -227,10 +223,8 @@ static gs_status propose(void *context, const gs_lp_vertex *v)
     moving *const w = context;
     const uint32_t own = w->l->of[v->id], weight = gs_lp_weight(w->g, v->id);
     uint32_t choice[2];
-    const gs_status st = tally_start(v->tally, v->degree);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(tally_start(v->tally, v->degree));
     tally_neighbours(w, v);
     choose(w, v->tally, own, weight, choice);
     if (choice[0] == own)
@@ -281,15 +275,12 @@ static gs_status share_proposals(moving *w, uint32_t phase)
     const uint64_t own = packed_words(w, self, phase);
     uint32_t *const packed = (uint32_t *)w->spare;
     uint64_t words[GS_RANKS_MOST], first[GS_RANKS_MOST + 1] = {0};
-    gs_status st = gs_ranks_gather(words, &own, sizeof(own));
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_gather(words, &own, sizeof(own)));
     for (uint32_t r = 0; r < w->job->ranks; r++)
         first[r + 1] = first[r] + 4 * words[r];
     pack(w, self, phase, packed + first[self] / 4);
-    if ((st = gs_ranks_share_parts(packed, first)) != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_share_parts(packed, first));
     for (uint32_t r = 0; r < w->job->ranks; r++)
         if (r != self)
             unpack(w, r, phase, packed + first[r] / 4);
@@ -489,10 +480,8 @@ static gs_status rename_labels(gs_lp_labels *l, uint64_t vertices)
 gs_status gs_lp__contract(gs_lp_graph *out, gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *job)
 {
     contracting w = {.l = l, .g = g, .job = job};
-    const gs_status st = rename_labels(l, g->vertices);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(rename_labels(l, g->vertices));
     *out = (gs_lp_graph){.vertices = l->count, .weighted = true, .fd = -1};
     if ((out->weight = gs_malloc_array(l->count, 4)) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for %u clusters", l->count);
@@ -539,9 +528,8 @@ static gs_status look(void *context, const gs_lp_vertex *v)
     w->target[v->id] = STAYS;
     if (over(w->l, own) == 0)
         return GS_OK;
-    const gs_status st = tally_start(t, v->degree);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(tally_start(t, v->degree));
     for (uint32_t k = 0; k < v->degree; k++)
         tally_add(t, w->l->of[v->list[k]], 1);
     for (uint32_t i = 0; i < t->used; i++) {
@@ -616,15 +604,13 @@ static void move_rest(const levelling *w)
 static gs_status share_looks(const levelling *w, const gs_part_job *job)
 {
     uint64_t first[GS_RANKS_MOST + 1], words[GS_RANKS_MOST + 1];
-    gs_status st;
 
     for (uint32_t r = 0; r <= job->ranks; r++) {
         first[r] = gs_lp_first(w->g, w->g->owned[r]);
         words[r] = 4 * first[r];
     }
-    if ((st = gs_ranks_share_parts(w->target, words)) != GS_OK ||
-        (st = gs_ranks_share_parts(w->cost, first)) != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_share_parts(w->target, words));
+    GS_TRY(gs_ranks_share_parts(w->cost, first));
     return gs_ranks_sum_u32(w->cheap, (uint64_t)w->l->count * COSTS);
 }
 
@@ -696,14 +682,12 @@ static uint64_t metis_neighbours(const gs_part_job *job)
 static gs_status cluster(levels *w, gs_lp_labels *l)
 {
     const gs_lp_graph *const g = &w->graph[w->count - 1];
-    gs_status st;
 
     for (uint64_t v = 0; v < g->vertices; v++) {
         l->of[v] = (uint32_t)v;
         l->size[v] = gs_lp_weight(g, v);
     }
-    if ((st = gs_lp__propagate(l, g, w->job, ROUNDS_CLUSTER)) != GS_OK)
-        return st;
+    GS_TRY(gs_lp__propagate(l, g, w->job, ROUNDS_CLUSTER));
     w->graph[w->count] = (gs_lp_graph){.fd = -1};
     return gs_lp__contract(&w->graph[w->count], l, g, w->job);
 }
@@ -782,14 +766,12 @@ static gs_status refine(levels *w, int k)
 
 static gs_status back(levels *w)
 {
-    gs_status st = GS_OK;
-
-    for (int k = w->count - 2; k >= 0 && st == GS_OK; k--) {
+    for (int k = w->count - 2; k >= 0; k--) {
         for (uint64_t v = 0; v < w->graph[k].vertices; v++)
             w->of[k][v] = w->of[k + 1][w->of[k][v]];
-        st = refine(w, k);
+        GS_TRY(refine(w, k));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_part__lp(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b)

@@ -263,9 +263,7 @@ static gs_status write_lists(listing *w, uint32_t first, uint64_t vertices, cons
         uint64_t to = from;
         while (to < n && key_at(w, keys, to) >> 32 == v)
             to++;
-        const gs_status st = open_list(w, first + (uint32_t)v, to - from);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(open_list(w, first + (uint32_t)v, to - from));
         for (; from < to; from++) {
             w->out[w->block.words++] = (uint32_t)key_at(w, keys, from);
             const uint32_t weight = w->s->g->weighted ? ((const gs_part_key16 *)keys)[from].type : 1;
@@ -301,12 +299,10 @@ static gs_status list_range(listing *w, uint32_t range, uint32_t first, uint64_t
 {
     uint32_t bits = 32;
     uint64_t n = 0;
-    gs_status st;
 
     while (bits < 64 && (vertices - 1) >> (bits - 32) != 0)
         bits++;
-    if ((st = load_range(w, range, first, &n)) != GS_OK)
-        return st;
+    GS_TRY(load_range(w, range, first, &n));
     if (!w->s->g->weighted) {
         uint64_t *const sorted = gs_part__sort8(w->keys, w->spare, n, bits);
         return write_lists(w, first, vertices, sorted, merge8(sorted, n));
@@ -420,10 +416,8 @@ static gs_status share_blocks(gs_lp_graph *g, const gs_part_job *job)
 {
     const uint64_t own[] = {g->blocks, g->neighbours, g->edge_weight, g->most_words};
     uint64_t all[GS_RANKS_MOST][4], first[GS_RANKS_MOST + 1] = {0};
-    const gs_status st = gs_ranks_gather(all, own, sizeof(own));
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_gather(all, own, sizeof(own)));
     g->neighbours = g->edge_weight = 0;
     for (uint32_t r = 0; r < job->ranks; r++) {
         g->owned[r + 1] = g->owned[r] + (uint32_t)all[r][0];

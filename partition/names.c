@@ -184,8 +184,6 @@ static uint64_t find_slot(const gs_names *n, uint64_t key)
 /* Two names of one key are both kept: the second one as an entry that nothing finds, and numbering tells. */
 gs_status gs_part__names_add(gs_names *n, const char *name, size_t length, uint64_t *key)
 {
-    gs_status st;
-
     *key = name_hash(n, name, length);
     uint64_t at = find_slot(n, *key);
     while (n->slot[at] != 0) {
@@ -195,8 +193,7 @@ gs_status gs_part__names_add(gs_names *n, const char *name, size_t length, uint6
         at = (at + 1) & (n->slots - 1);
     }
     if (n->fill + 2 + length > n->room || n->held >= n->slots / 4 * 3) {
-        if ((st = flush_names(n)) != GS_OK)
-            return st;
+        GS_TRY(flush_names(n));
         at = find_slot(n, *key);
     }
     char *const record = n->bytes + n->fill;
@@ -308,18 +305,16 @@ static gs_status write_block(merge *m)
 
 static gs_status put_bytes(merge *m, const char *bytes, size_t count)
 {
-    gs_status st = GS_OK;
-
-    while (count > 0 && st == GS_OK) {
+    while (count > 0) {
         const size_t take = GS_MIN(count, GS_SUM_BYTES - m->fill);
         memcpy(m->block + m->fill, bytes, take);
         m->fill += take;
         bytes += take;
         count -= take;
         if (m->fill == GS_SUM_BYTES)
-            st = write_block(m);
+            GS_TRY(write_block(m));
     }
-    return st;
+    return GS_OK;
 }
 
 /* The next vertex is called so. */
@@ -327,7 +322,6 @@ static gs_status put_name(merge *m, const char *name, size_t length)
 {
     const uint64_t key = name_hash(m->n, name, length);
     uint32_t *const record = gs_sort_put(m->keys, 0, 0);
-    gs_status st;
 
     if (record == NULL)
         return gs_sort_failure(m->keys);
@@ -335,8 +329,7 @@ static gs_status put_name(merge *m, const char *name, size_t length)
     m->n->count++;
     memcpy(m->last, name, length);
     m->last_length = length;
-    if ((st = put_bytes(m, name, length)) != GS_OK)
-        return st;
+    GS_TRY(put_bytes(m, name, length));
     return put_bytes(m, "\n", 1);
 }
 

@@ -180,9 +180,7 @@ static void place_vertex(fennel_state *f, uint32_t v, const uint32_t *neighbour,
 static gs_status fennel_block(fennel_state *f, uint64_t first, uint64_t vertices, const uint32_t *records,
                                 uint64_t count, uint32_t words)
 {
-    const gs_status st = group(f, first, vertices, records, count, words);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(group(f, first, vertices, records, count, words));
     uint64_t ahead = 0; /* neighbours whose intervals are on their way into the cache */
     for (uint64_t i = 0; i < vertices; i++) {
         for (const uint64_t to = GS_MIN(f->start[i] + AHEAD_NEIGHBOURS, count); ahead < to; ahead++)
@@ -316,15 +314,12 @@ static gs_status list_by_interval(gs_part_order *o)
 static gs_status make_positions(gs_part_order *o, gs_part_job *job)
 {
     const bool random = strcmp(o->method, "random") == 0;
-    gs_status st;
 
-    if ((st = list_by_interval(o)) != GS_OK)
-        return st;
+    GS_TRY(list_by_interval(o));
     o->groups = 1;
     if (o->need != NULL || o->level != NULL || random) {
         o->groups = o->need != NULL || random ? (uint32_t)o->grid.vertices : GS_PART_LEVELS * o->grid.parts;
-        if ((st = order_all(o, job, random)) != GS_OK)
-            return st;
+        GS_TRY(order_all(o, job, random));
     } else if (o->grid.parts > 1 && strcmp(o->method, "natural") != 0) {
         o->groups = o->grid.parts;
     }
@@ -698,20 +693,18 @@ static gs_status number_for(gs_part_order *o, gs_part_job *job, const gs_part_bl
     GS_FREED uint64_t *const ends = gs_calloc(parts, sizeof(*ends));
     GS_FREED uint32_t *const to = gs_malloc_array(2 * (uint64_t)parts, sizeof(*to));
     counting x = {o, ends, b->words};
-    gs_status st = ends != NULL && to != NULL ? GS_OK : gs_fail(GS_ENOMEM, "no memory for %u intervals", parts);
 
-    if (st == GS_OK)
-        st = gs_part__blocks_each(b, job, count_block, &x);
-    if (st == GS_OK && job->ranks > 1)
-        st = gs_ranks_sum_u64(ends, parts);
-    if (st == GS_OK) {
-        to[last] = last;
-        gs_part__number_for(to, to + parts, ends,
-                            gs_part__grid_capacity(&o->grid, last) == o->grid.rows ? parts : last, ranks);
-        for (uint64_t v = 0; v < o->grid.vertices; v++)
-            o->part[v] = to[o->part[v]];
-    }
-    return st;
+    if (ends == NULL || to == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for %u intervals", parts);
+    GS_TRY(gs_part__blocks_each(b, job, count_block, &x));
+    if (job->ranks > 1)
+        GS_TRY(gs_ranks_sum_u64(ends, parts));
+    to[last] = last;
+    gs_part__number_for(to, to + parts, ends,
+                        gs_part__grid_capacity(&o->grid, last) == o->grid.rows ? parts : last, ranks);
+    for (uint64_t v = 0; v < o->grid.vertices; v++)
+        o->part[v] = to[o->part[v]];
+    return GS_OK;
 }
 
 static void fill_natural(gs_part_order *o)
@@ -744,21 +737,19 @@ static gs_status choose_method(gs_part_order *o, gs_part_job *job, const gs_part
 
 static gs_status assign(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, fennel_state **fennel)
 {
-    gs_status st = GS_OK;
-
     if (strcmp(o->method, "natural") == 0)
         fill_natural(o);
     else if (strcmp(o->method, "random") == 0)
         fill_random(o, job);
     else if (strcmp(o->method, "metis") == 0)
-        st = gs_part__metis(o->part, &o->grid, job, b);
+        GS_TRY(gs_part__metis(o->part, &o->grid, job, b));
     else if (strcmp(o->method, "lp") == 0)
-        st = gs_part__lp(o->part, &o->grid, job, b);
+        GS_TRY(gs_part__lp(o->part, &o->grid, job, b));
     else if (strcmp(o->method, "fennel") == 0)
-        st = fennel_make(fennel, &o->grid, b->edges, b->symmetric, o->part);
+        GS_TRY(fennel_make(fennel, &o->grid, b->edges, b->symmetric, o->part));
     else
-        st = gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, lp, fennel, random or natural", o->method);
-    return st;
+        return gs_fail(GS_EINVAL, "method: '%s' is not known; use metis, lp, fennel, random or natural", o->method);
+    return GS_OK;
 }
 
 /* Where not nearly all vertices are labelled those stand first in their intervals, so that what a loss sees is a few

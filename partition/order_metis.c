@@ -268,7 +268,6 @@ static gs_status adjacency_block(void *context, uint64_t first, uint64_t vertice
 static gs_status adjacency_make(adjacency *a, gs_part_job *job, const gs_part_blocks *b)
 {
     const uint64_t n = b->vertices, cap = GS_MIN(b->cap, b->edges) + 1;
-    gs_status st;
 
     a->words = b->words;
     a->start = gs_arena_take(&a->lists, n + 2, sizeof(idx_t));
@@ -276,15 +275,13 @@ static gs_status adjacency_make(adjacency *a, gs_part_job *job, const gs_part_bl
     a->spare = gs_arena_take(&a->sorting, cap, 8);
     if (a->lists.is_short || a->sorting.is_short)
         return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu vertices", n);
-    if ((st = gs_part__blocks_each(b, job, adjacency_block, a)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__blocks_each(b, job, adjacency_block, a));
     for (uint64_t v = 0; v < n; v++)
         a->start[v + 1] += a->start[v];
     if ((a->neighbour = gs_arena_take(&a->lists, (uint64_t)a->start[n], sizeof(idx_t))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu neighbours", (uint64_t)a->start[n]);
     a->fill = true;
-    if ((st = gs_part__blocks_each(b, job, adjacency_block, a)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__blocks_each(b, job, adjacency_block, a));
     memmove(a->start + 1, a->start, n * sizeof(idx_t)); /* filling moved each start to its end */
     a->start[0] = 0;
     gs_arena_free(&a->sorting);
@@ -512,7 +509,6 @@ static gs_status walk(coarse *c, each_list *each)
 static gs_status load_coarse(coarse *c, uint64_t most)
 {
     const uint64_t n = c->g->vertices;
-    gs_status st;
 
     c->keep = c->g->neighbours <= most ? UINT64_MAX : GS_MAX(most / n / 2, 1); /* either end may keep it */
     c->least = gs_arena_take(&c->memory, n, 8);
@@ -522,8 +518,8 @@ static gs_status load_coarse(coarse *c, uint64_t most)
     c->weight = gs_arena_take(&c->memory, n, sizeof(idx_t));
     if (c->memory.is_short)
         return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu clusters", n);
-    if ((st = walk(c, find_least)) != GS_OK || (st = walk(c, take_list)) != GS_OK)
-        return st;
+    GS_TRY(walk(c, find_least));
+    GS_TRY(walk(c, take_list));
     while (c->g->edge_weight >> c->weight_shift > INT32_MAX / 2)
         c->weight_shift++;
     c->neighbour = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));

@@ -80,15 +80,13 @@ static gs_status put_piece(link_file *f)
 
 static gs_status put_row(link_file *f, const uint32_t *row, uint32_t width)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t k = 0; k < width && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < width; k++) {
         memcpy(f->piece + f->fill, &row[k], sizeof(row[k]));
         f->fill += sizeof(row[k]);
         if (f->fill == GS_SUM_BYTES)
-            st = put_piece(f);
+            GS_TRY(put_piece(f));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- sorting --------------------------------------------------------------- */
@@ -214,10 +212,9 @@ static gs_status take_numbers(label_piece *p, uint64_t first, uint64_t count)
 
 static gs_status read_labels(label_piece *p, uint64_t first, uint64_t count)
 {
-    const gs_status st = p->there ? gs_npy_read_rows(&p->file->npy, p->raw, first, count, p->file->path) : GS_OK;
-
-    if (st != GS_OK || !p->there)
-        return st;
+    GS_TRY(p->there ? gs_npy_read_rows(&p->file->npy, p->raw, first, count, p->file->path) : GS_OK);
+    if (!p->there)
+        return GS_OK;
     return p->numbers ? take_numbers(p, first, count) : take_classes(p, first, count);
 }
 
@@ -255,20 +252,19 @@ static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_p
     const gs_sort_spec spec = {.dir = s->job->dir, .name = "pairs by bucket", .writers = 1, .words = SORT_WORDS,
                                .buckets = (uint32_t)gs_div_up(buckets, span), .memory = memory / 4};
     GS_ENDS(gs_sort_free_at) gs_external_sort *sort = NULL;
-    gs_status st;
 
-    if ((st = gs_sort_make(&sort, &spec)) != GS_OK || (st = read_links(sort, links, o, span, classes)) != GS_OK)
-        return st;
+    GS_TRY(gs_sort_make(&sort, &spec));
+    GS_TRY(read_links(sort, links, o, span, classes));
     s->most = GS_MIN(memory / 2 / (2 * sizeof(*s->key)), links->edges);
     s->key = gs_arena_take(&s->memory, s->most, sizeof(*s->key));
     s->spare = gs_arena_take(&s->memory, s->most, sizeof(*s->spare));
     if (s->memory.is_short)
-        st = gs_fail(GS_ENOMEM, "%s: no memory to sort its pairs", s->file.path);
+        return gs_fail(GS_ENOMEM, "%s: no memory to sort its pairs", s->file.path);
     const gs_sort_visitor v = {.most = s->most, .memory = memory / 4, .context = s, .visit = write_part,
                                .key = sort_key, .check = check_job, .too_many = too_many};
-    for (uint32_t k = 0; k < spec.buckets && st == GS_OK; k++)
-        st = gs_sort_visit(sort, k, k * span, GS_MIN(span, buckets - k * span), &v);
-    return st;
+    for (uint32_t k = 0; k < spec.buckets; k++)
+        GS_TRY(gs_sort_visit(sort, k, k * span, GS_MIN(span, buckets - k * span), &v));
+    return GS_OK;
 }
 
 static gs_status write_split(gs_part_job *job, const gs_part_input *links, const gs_part_order *o, gs_array_id id,

@@ -160,9 +160,8 @@ static gs_status check_options(const gs_partition_options *o)
         return gs_fail(GS_EINVAL, ".parts %u: is more than %u", o->parts, MOST_PARTS);
     if (o->task != NULL && !gs_train_task_parse(&(gs_train_task){GS_TRAIN_TASK_CLASSIFY}, o->task))
         return gs_fail(GS_EINVAL, ".task %s: is none of classify, multilabel, regress", o->task);
-    const gs_status st = gs_part__ids_option(o->ids);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_part__ids_option(o->ids));
     if (o->ranks > GS_SHARDS_MOST)
         return gs_fail(GS_EINVAL, ".ranks %u: are more than %u", o->ranks, GS_SHARDS_MOST);
     if (o->ranks > 1 && o->method != NULL && strcmp(o->method, "metis") != 0 && strcmp(o->method, "lp") != 0)
@@ -525,21 +524,19 @@ static gs_status gather_edges(run *r, const gs_part_blocks *b)
 {
     const gs_part_grid *const g = &r->order.grid;
     const uint64_t row = (uint64_t)g->parts * sizeof(gs_chunk), all = g->parts * row;
-    gs_status st = GS_OK;
 
-    for (int d = 0; d < (b->symmetric ? 1 : 2) && st == GS_OK; d++) {
-        if ((st = gs_part__share_intervals(&r->shard, r->chunk[d], row, all)) != GS_OK)
-            return st;
+    for (int d = 0; d < (b->symmetric ? 1 : 2); d++) {
+        GS_TRY(gs_part__share_intervals(&r->shard, r->chunk[d], row, all));
         uint64_t end = 0;
         for (uint64_t c = 0; c < (uint64_t)g->parts * g->parts; c++) {
             r->chunk[d][c].offset = end;
             end += r->chunk[d][c].length;
         }
-        st = gs_part__share_intervals(&r->shard, r->degrees.count[d], 4ull * g->rows, 4 * g->vertices);
+        GS_TRY(gs_part__share_intervals(&r->shard, r->degrees.count[d], 4ull * g->rows, 4 * g->vertices));
     }
-    if (st == GS_OK && r->degrees.loops != NULL)
-        st = gs_part__share_intervals(&r->shard, r->degrees.loops, 4ull * g->rows, 4 * g->vertices);
-    return st;
+    if (r->degrees.loops != NULL)
+        GS_TRY(gs_part__share_intervals(&r->shard, r->degrees.loops, 4ull * g->rows, 4 * g->vertices));
+    return GS_OK;
 }
 
 /* Features move on a thread of their own: they are disk work, edges are not. */
@@ -703,21 +700,18 @@ static void run_free(run *r)
 static gs_status run_phases(run *r, gs_partition_report *report)
 {
     const double start = gs_now();
-    gs_status st;
 
-    if ((st = read_graph(r)) != GS_OK)
-        return st;
+    GS_TRY(read_graph(r));
     gs_part_blocks facts = r->blocks; /* its numbers, after its file is gone */
     facts.edges_by_end = NULL;
     r->read_seconds = gs_now() - start;
     gs_alloc_trim(); /* what a phase has given back is the next one's */
-    if ((st = order_graph(r)) != GS_OK)
-        return st;
+    GS_TRY(order_graph(r));
     r->order_seconds = gs_now() - start - r->read_seconds;
     gs_alloc_trim();
-    if ((st = write_all(r, &facts)) != GS_OK || (st = gs_part__job_result(&r->job)) != GS_OK ||
-        (st = finish(r, &facts)) != GS_OK)
-        return st;
+    GS_TRY(write_all(r, &facts));
+    GS_TRY(gs_part__job_result(&r->job));
+    GS_TRY(finish(r, &facts));
     if (report != NULL)
         fill_report(report, r, &facts, gs_now() - start);
     return GS_OK;

@@ -100,10 +100,9 @@ static gs_status reap(row_job *r)
 /* Under way at once: what follows is computing. */
 static gs_status submit(row_job *r, const gs_io_request *request)
 {
-    const gs_status st = gs_io_submit(r->io, request);
-    if (st == GS_OK)
-        gs_io_reap(r->io, NULL, 0, false);
-    return st;
+    GS_TRY(gs_io_submit(r->io, request));
+    gs_io_reap(r->io, NULL, 0, false);
+    return GS_OK;
 }
 
 /* Reads are numbered, from 0 after this; piece `number` goes to buffer number % PIECES. */
@@ -122,10 +121,9 @@ static gs_status read_piece(row_job *r, uint32_t file, uint64_t number, char *bu
 /* Waits until the piece is in its buffer. */
 static gs_status wait_piece(row_job *r, uint64_t number)
 {
-    gs_status st = GS_OK;
-    while (st == GS_OK && r->read_done[number % PIECES] != number + 1)
-        st = reap(r);
-    return st;
+    while (r->read_done[number % PIECES] != number + 1)
+        GS_TRY(reap(r));
+    return GS_OK;
 }
 
 /* After a failure: what is under way must not outlive its memory. */
@@ -139,10 +137,9 @@ static void abandon(row_job *r)
 /* Waits for all writes. */
 static gs_status drain(row_job *r)
 {
-    gs_status st = GS_OK;
-    while (r->pool.writes != 0 && st == GS_OK)
-        st = reap(r);
-    return st;
+    while (r->pool.writes != 0)
+        GS_TRY(reap(r));
+    return GS_OK;
 }
 
 /* A pool for slots of this size; nothing may be under way. */
@@ -165,9 +162,7 @@ static gs_status take_slot(row_job *r, uint32_t *slot)
     while (p->vacancies == 0) {
         if (p->writes == 0) /* what is open together always fits */
             return gs_fail(GS_EBUDGET, "%s: too many write windows; raise .memory", r->path);
-        const gs_status st = reap(r);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(reap(r));
     }
     *slot = p->vacant[--p->vacancies];
     p->filled[*slot] = 0;
@@ -179,11 +174,8 @@ static gs_status write_slot(row_job *r, uint32_t file, uint32_t slot, uint64_t b
 {
     row_pool *const p = &r->pool;
 
-    while (p->writes >= p->most_writes) {
-        const gs_status st = reap(r);
-        if (st != GS_OK)
-            return st;
-    }
+    while (p->writes >= p->most_writes)
+        GS_TRY(reap(r));
     p->writes++;
     p->written[slot] = (gs_io_request){.file = file, .write = true, .offset = offset, .length = bytes,
                                        .memory = p->data + slot * p->slot_bytes, .tag = WRITE_TAG + slot};
@@ -229,10 +221,8 @@ static bool is_here(const row_job *r, uint64_t w)
 
 static gs_status fill_window(row_job *r, uint64_t w, uint64_t inside, const char *bytes, uint32_t count)
 {
-    gs_status st;
-
-    if (r->slot[w] == NO_SLOT && (st = take_slot(r, &r->slot[w])) != GS_OK)
-        return st;
+    if (r->slot[w] == NO_SLOT)
+        GS_TRY(take_slot(r, &r->slot[w]));
     const uint32_t slot = r->slot[w];
     memcpy(r->pool.data + slot * GS_SUM_BYTES + inside, bytes, count);
     r->pool.filled[slot] += count;
@@ -526,20 +516,19 @@ static gs_status start_read(row_job *r, const dense *d, uint64_t piece)
 
 static gs_status read_dense(row_job *r, const dense *d)
 {
-    gs_status st = GS_OK;
-
     begin_reading(r);
-    for (uint64_t i = 0; i < GS_MIN(PIECES, d->pieces) && st == GS_OK; i++)
-        st = start_read(r, d, i);
-    for (uint64_t i = 0; i < d->pieces && st == GS_OK; i++) {
+    for (uint64_t i = 0; i < GS_MIN(PIECES, d->pieces); i++)
+        GS_TRY(start_read(r, d, i));
+    for (uint64_t i = 0; i < d->pieces; i++) {
         const uint64_t first = first_of(d, i), count = GS_MIN(d->piece_rows, d->end - first);
         const uint64_t from = r->in->feature.npy.data_offset + first * d->row_bytes;
-        if ((st = wait_piece(r, i)) == GS_OK && (st = check_progress(r, first)) == GS_OK)
-            st = put_dense(r, first, count, d->buffers + i % PIECES * d->buffer_bytes + from % GS_BLOCK_BYTES);
-        if (st == GS_OK && i + PIECES < d->pieces)
-            st = start_read(r, d, i + PIECES);
+        GS_TRY(wait_piece(r, i));
+        GS_TRY(check_progress(r, first));
+        GS_TRY(put_dense(r, first, count, d->buffers + i % PIECES * d->buffer_bytes + from % GS_BLOCK_BYTES));
+        if (i + PIECES < d->pieces)
+            GS_TRY(start_read(r, d, i + PIECES));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Reads in flight must not outlive their buffers, so a failure waits for all. */
@@ -656,11 +645,10 @@ static gs_status take_rows(void *context, const uint32_t *records, uint64_t coun
 {
     row_job *const r = context;
     const uint32_t words = record_words(r);
-    gs_status st = GS_OK;
 
-    for (const uint32_t *x = records; x < records + count * words && st == GS_OK; x += words)
-        st = r->put(r, x[0], (const char *)(x + 1));
-    return st;
+    for (const uint32_t *x = records; x < records + count * words; x += words)
+        GS_TRY(r->put(r, x[0], (const char *)(x + 1)));
+    return GS_OK;
 }
 
 /* One pass over the input; rows of [low, high) are put. */
@@ -775,16 +763,13 @@ static gs_status open_files(row_job *r)
         .piece_bytes = MOST_REQUEST_BYTES,
     };
     char name[64];
-    gs_status st;
 
-    if ((st = gs_io_open(&r->io, &config)) != GS_OK)
-        return st;
+    GS_TRY(gs_io_open(&r->io, &config));
     snprintf(name, sizeof(name), "%s.bin", gs_array_stem(r->id));
     if ((r->path = gs_path_join(r->job->dir, name)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", r->job->dir);
-    if ((st = gs_io_add_file(r->io, &r->file, r->path, GS_IO_CREATE)) != GS_OK ||
-        (st = gs_io_set_size(r->io, r->file, r->here.bytes)) != GS_OK)
-        return st;
+    GS_TRY(gs_io_add_file(r->io, &r->file, r->path, GS_IO_CREATE));
+    GS_TRY(gs_io_set_size(r->io, r->file, r->here.bytes));
     const gs_part_file *const f = &r->in->feature;
     const char *const source = f->opened_as != NULL ? f->opened_as : f->path;
     return r->in->form == GS_FORM_DENSE ? gs_io_add_file(r->io, &r->source, source, GS_IO_INPUT) : GS_OK;
@@ -838,13 +823,11 @@ static gs_status make_buffers(row_job *r, uint64_t memory)
 /* Each rank has the checksums of its own windows; two have those of one between them. */
 static gs_status share_sums(row_job *r)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t k = 0; k < r->shard->ranks && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < r->shard->ranks; k++) {
         const gs_extent x = extent_of(r, k);
-        st = gs_ranks_share_of(k, r->sums + x.first / GS_SUM_BYTES, gs_div_up(x.bytes, GS_SUM_BYTES) * 8);
+        GS_TRY(gs_ranks_share_of(k, r->sums + x.first / GS_SUM_BYTES, gs_div_up(x.bytes, GS_SUM_BYTES) * 8));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Writes the features of `in` as the array `id`, or the shard's part of them. */

@@ -82,25 +82,22 @@ static gs_status find_packing(gs_stream *s)
 gs_status gs_part__stream_open(gs_stream **out, const char *path, uint64_t memory)
 {
     GS_ENDS(gs_part__stream_close_at) gs_stream *s = gs_calloc(1, sizeof(*s));
-    gs_status st;
 
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
     s->fd = -1;
     s->path = path;
     s->between = true;
-    if ((st = gs_file_open_read(&s->fd, &s->size, path)) != GS_OK || (st = find_packing(s)) != GS_OK)
-        return st;
+    GS_TRY(gs_file_open_read(&s->fd, &s->size, path));
+    GS_TRY(find_packing(s));
     posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     if (s->how != PLAIN && (s->input = gs_malloc(INPUT_BYTES)) == NULL)
-        st = no_memory(s);
-    if (st == GS_OK && s->how != PLAIN)
-        st = s->how == GZIP ? begin_gzip(s) : begin_zstandard(s, memory);
-    if (st != GS_OK)
-        return st;
+        GS_TRY(no_memory(s));
+    if (s->how != PLAIN)
+        GS_TRY(s->how == GZIP ? begin_gzip(s) : begin_zstandard(s, memory));
     *out = s;
     s = NULL; /* now the caller's */
-    return st;
+    return GS_OK;
 }
 
 void gs_part__stream_close(gs_stream *s)
@@ -120,10 +117,8 @@ double gs_part__stream_done(const gs_stream *s) { return s->size == 0 ? 1 : (dou
 static gs_status read_plain(gs_stream *s, void *dst, uint64_t bytes, uint64_t *got)
 {
     const uint64_t take = GS_MIN(bytes, s->size - s->offset);
-    const gs_status st = gs_pread_exact(s->fd, dst, take, s->offset, s->path);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_pread_exact(s->fd, dst, take, s->offset, s->path));
     s->offset += take;
     *got = take;
     return GS_OK;

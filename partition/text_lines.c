@@ -169,9 +169,7 @@ gs_status gs_part__lines_next_said(gs_lines *l, const char **p, const char *miss
     char *text = NULL;
 
     do {
-        const gs_status st = gs_part__lines_next(l, &text);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_part__lines_next(l, &text));
         if (text == NULL)
             return gs_fail(GS_EFORMAT, "%s: %s", l->line.path, missing);
         *p = gs_part__skip_blanks(text);
@@ -310,18 +308,15 @@ static gs_status fill_block(worker *w)
     const char *const path = t->lines->line.path;
     const uint64_t more = t->block_bytes + 1 + GS_TEXT_PADDING;
     uint64_t got, bytes = t->carry_bytes, whole = 0;
-    gs_status st;
 
-    if ((st = set_room(&w->room, &w->room_bytes, bytes + more, path)) != GS_OK)
-        return st;
+    GS_TRY(set_room(&w->room, &w->room_bytes, bytes + more, path));
     if (bytes > 0)
         memcpy(w->room, t->carry, bytes);
     t->carry_bytes = 0;
     w->block.cut = false;
     while (!t->ended && whole == 0 && !w->block.cut) {
-        if ((st = set_room(&w->room, &w->room_bytes, bytes + more, path)) != GS_OK ||
-            (st = gs_part__stream_read(t->lines->stream, w->room + bytes, t->block_bytes, &got)) != GS_OK)
-            return st;
+        GS_TRY(set_room(&w->room, &w->room_bytes, bytes + more, path));
+        GS_TRY(gs_part__stream_read(t->lines->stream, w->room + bytes, t->block_bytes, &got));
         bytes += got;
         t->ended = got < t->block_bytes;
         whole = whole_bytes(t, w->room, bytes, t->blocks == 0 ? bytes : got);
@@ -329,8 +324,7 @@ static gs_status fill_block(worker *w)
     }
     t->ended |= w->block.cut;
     if (!t->ended) {
-        if ((st = set_room(&t->carry, &t->carry_room, bytes - whole, path)) != GS_OK)
-            return st;
+        GS_TRY(set_room(&t->carry, &t->carry_room, bytes - whole, path));
         if (bytes > whole)
             memcpy(t->carry, w->room + whole, bytes - whole);
         t->carry_bytes = bytes - whole;

@@ -67,19 +67,17 @@ static gs_status make_buffers(gs_external_sort *s)
 gs_status gs_sort_make(gs_external_sort **out, const gs_sort_spec *spec)
 {
     GS_ENDS(gs_sort_free_at) gs_external_sort *s = gs_calloc(1, sizeof(*s));
-    gs_status st;
 
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", spec->dir);
     s->fd = -1;
     pthread_mutex_init(&s->lock, NULL);
     s->spec = *spec;
-    if ((st = gs_unnamed_file_called(&s->fd, &s->path, spec->dir, spec->name)) != GS_OK ||
-        (st = make_buffers(s)) != GS_OK)
-        return st;
+    GS_TRY(gs_unnamed_file_called(&s->fd, &s->path, spec->dir, spec->name));
+    GS_TRY(make_buffers(s));
     *out = s;
     s = NULL; /* now the caller's */
-    return st;
+    return GS_OK;
 }
 
 static void free_buffers(gs_external_sort *s)
@@ -164,18 +162,17 @@ uint32_t *gs_sort_flush_put(gs_external_sort *s, uint32_t writer, uint32_t bucke
 gs_status gs_sort_append(gs_external_sort *s, uint32_t writer, uint32_t bucket, const uint32_t *record, uint64_t count)
 {
     struct gs_sort_buffer *const buffer = &s->buffer[(uint64_t)writer * s->spec.buckets + bucket];
-    gs_status st = GS_OK;
 
-    while (count > 0 && st == GS_OK) {
+    while (count > 0) {
         const uint32_t take = (uint32_t)GS_MIN(count, buffer->cap - buffer->fill);
         memcpy(buffer->data + (uint64_t)buffer->fill * s->spec.words, record, (size_t)take * s->spec.words * 4u);
         buffer->fill += take;
         record += (uint64_t)take * s->spec.words;
         count -= take;
         if (count > 0)
-            st = flush_buffer(s, writer, bucket);
+            GS_TRY(flush_buffer(s, writer, bucket));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_sort_failure(gs_external_sort *s)
@@ -189,11 +186,8 @@ gs_status gs_sort_failure(gs_external_sort *s)
 gs_status gs_sort_finish(gs_external_sort *s)
 {
     for (uint32_t bucket = 0; bucket < s->spec.buckets; bucket++) {
-        for (uint32_t writer = 0; writer < s->spec.writers; writer++) {
-            const gs_status st = flush_buffer(s, writer, bucket);
-            if (st != GS_OK)
-                return st;
-        }
+        for (uint32_t writer = 0; writer < s->spec.writers; writer++)
+            GS_TRY(flush_buffer(s, writer, bucket));
     }
     free_buffers(s);
     return GS_OK;
@@ -231,10 +225,8 @@ gs_status gs_sort_read(const gs_external_sort *s, gs_sort_cursor *at, uint32_t *
     while (got < cap && at->segment != NO_SEGMENT) {
         const struct gs_sort_segment *g = &s->segment[at->segment];
         const uint64_t take = GS_MIN(cap - got, g->records - at->taken);
-        const gs_status st = gs_pread_exact(s->fd, dst + got * s->spec.words, take * record,
-                                            g->offset + at->taken * record, s->path);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_pread_exact(s->fd, dst + got * s->spec.words, take * record, g->offset + at->taken * record,
+                              s->path));
         got += take;
         at->taken += take;
         if (at->taken == g->records)
@@ -274,7 +266,6 @@ static gs_status visit_large(const gs_sort_part *p, const gs_sort_visitor *v)
 {
     GS_ENDS(gs_sort_free_at) gs_external_sort *sub = NULL;
     uint32_t shift = 0;
-    gs_status st;
 
     if (p->keys == 1)
         return v->too_many(v->context, p->first, p->records);
@@ -283,22 +274,20 @@ static gs_status visit_large(const gs_sort_part *p, const gs_sort_visitor *v)
     const gs_sort_spec spec = {.dir = p->sort->spec.dir, .name = p->sort->spec.name,
                                .buckets = (uint32_t)((p->keys - 1) >> shift) + 1, .writers = 1,
                                .words = p->sort->spec.words, .memory = v->memory};
-    if ((st = gs_sort_make(&sub, &spec)) == GS_OK)
-        st = split_records(sub, p, shift, v);
-    for (uint32_t b = 0; b < spec.buckets && st == GS_OK; b++) {
+    GS_TRY(gs_sort_make(&sub, &spec));
+    GS_TRY(split_records(sub, p, shift, v));
+    for (uint32_t b = 0; b < spec.buckets; b++) {
         const uint64_t from = (uint64_t)b << shift;
-        st = gs_sort_visit(sub, b, p->first + from, GS_MIN(p->keys - from, 1ull << shift), v);
+        GS_TRY(gs_sort_visit(sub, b, p->first + from, GS_MIN(p->keys - from, 1ull << shift), v));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_sort_visit(const gs_external_sort *s, uint32_t bucket, uint64_t first, uint64_t keys,
                         const gs_sort_visitor *v)
 {
     const gs_sort_part p = {s, bucket, first, keys, gs_sort_records(s, bucket)};
-    const gs_status st = v->check(v->context);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(v->check(v->context));
     return p.records > v->most ? visit_large(&p, v) : v->visit(v->context, &p);
 }

@@ -34,33 +34,31 @@ static gs_status check_extent(uint64_t bytes, uint64_t offset, const char *path)
 
 gs_status gs_pread_exact(int fd, void *dst, uint64_t bytes, uint64_t offset, const char *path)
 {
-    gs_status st = check_extent(bytes, offset, path);
-
-    for (uint64_t done = 0; st == GS_OK && done < bytes;) {
+    GS_TRY(check_extent(bytes, offset, path));
+    for (uint64_t done = 0; done < bytes;) {
         const ssize_t n = pread(fd, (char *)dst + done, GS_MIN(bytes - done, CALL_BYTES), (off_t)(offset + done));
         if (n > 0)
             done += (uint64_t)n;
         else if (n == 0)
-            st = ends_early(fd, bytes, offset, offset + done, path);
+            GS_TRY(ends_early(fd, bytes, offset, offset + done, path));
         else if (errno != EINTR)
-            st = gs_fail_errno(errno, "%s: read of %lu bytes at %lu failed", path, bytes, offset);
+            return gs_fail_errno(errno, "%s: read of %lu bytes at %lu failed", path, bytes, offset);
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_pwrite_exact(int fd, const void *src, uint64_t bytes, uint64_t offset, const char *path)
 {
-    gs_status st = check_extent(bytes, offset, path);
-
-    for (uint64_t done = 0; st == GS_OK && done < bytes;) {
+    GS_TRY(check_extent(bytes, offset, path));
+    for (uint64_t done = 0; done < bytes;) {
         const ssize_t n =
             pwrite(fd, (const char *)src + done, GS_MIN(bytes - done, CALL_BYTES), (off_t)(offset + done));
         if (n > 0)
             done += (uint64_t)n;
         else if (n == 0 || errno != EINTR)
-            st = gs_fail_errno(n == 0 ? EIO : errno, "%s: write of %lu bytes at %lu failed", path, bytes, offset);
+            return gs_fail_errno(n == 0 ? EIO : errno, "%s: write of %lu bytes at %lu failed", path, bytes, offset);
     }
-    return st;
+    return GS_OK;
 }
 
 /* `flags`: of open(2), more of them. */

@@ -142,8 +142,6 @@ static gs_status parse_length(cursor *c, uint64_t *out)
 
 static gs_status parse_shape(cursor *c, header *h)
 {
-    gs_status st;
-
     if (!take(c, '('))
         return malformed(c, "'shape' is not a tuple");
     h->dims = 0;
@@ -151,8 +149,7 @@ static gs_status parse_shape(cursor *c, header *h)
     while (!take(c, ')')) {
         if (h->dims == 2)
             return gs_fail(GS_EFORMAT, "%s: has more than 2 dimensions; save it with 1 or 2", c->path);
-        if ((st = parse_length(c, &h->shape[h->dims])) != GS_OK)
-            return st;
+        GS_TRY(parse_length(c, &h->shape[h->dims]));
         h->dims++;
         if (!take(c, ',') && (skip_blanks(c), c->p == c->end || *c->p != ')'))
             return malformed(c, "'shape' is not a tuple of numbers");
@@ -204,10 +201,8 @@ static gs_status read_preamble(uint64_t *text_bytes, uint64_t *text_offset, cons
 {
     unsigned char b[12];
     const uint64_t file_bytes = e->bytes, have = GS_MIN(file_bytes, sizeof(b));
-    gs_status st = gs_pread_exact(e->fd, b, have, e->offset, path);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_pread_exact(e->fd, b, have, e->offset, path));
     if (have < 10 || memcmp(b, MAGIC, MAGIC_BYTES) != 0)
         return gs_fail(GS_EFORMAT, "%s: is not a .npy file", path);
     if (b[6] < 1 || b[6] > 3)
@@ -271,21 +266,19 @@ static gs_status open_extent(gs_npy *out, bool *transposed, const extent *e, con
     GS_FREED char *text = NULL;
     gs_npy npy = {0};
     header h;
-    gs_status st;
 
-    if ((st = read_preamble(&text_bytes, &text_offset, e, path)) != GS_OK)
-        return st;
+    GS_TRY(read_preamble(&text_bytes, &text_offset, e, path));
     if ((text = gs_malloc(text_bytes)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to read its header", path);
     cursor c = {.p = text, .end = text + text_bytes, .path = path};
-    if ((st = gs_pread_exact(e->fd, text, text_bytes, e->offset + text_offset, path)) == GS_OK &&
-        (st = parse_header(&c, &h)) == GS_OK && (st = check_order(&h, transposed, path)) == GS_OK &&
-        (st = accept(&npy, &h, text_offset + text_bytes, e->bytes, path)) == GS_OK) {
-        npy.data_offset += e->offset;
-        *out = npy;
-        out->fd = e->fd; /* now the caller's */
-    }
-    return st;
+    GS_TRY(gs_pread_exact(e->fd, text, text_bytes, e->offset + text_offset, path));
+    GS_TRY(parse_header(&c, &h));
+    GS_TRY(check_order(&h, transposed, path));
+    GS_TRY(accept(&npy, &h, text_offset + text_bytes, e->bytes, path));
+    npy.data_offset += e->offset;
+    *out = npy;
+    out->fd = e->fd; /* now the caller's */
+    return GS_OK;
 }
 
 gs_status gs_npy_open(gs_npy *out, const char *path)

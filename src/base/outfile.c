@@ -151,7 +151,6 @@ static gs_status begin(gs_outfile *o)
     const int number = descriptor_of(o->path);
     const char *const name = gs_path_name(o->path);
     struct stat sb, behind;
-    gs_status st;
 
     if (number >= 0)
         return take_descriptor(o, number);
@@ -168,8 +167,7 @@ static gs_status begin(gs_outfile *o)
             sb = behind;
         return take_stream(o, &sb);
     }
-    if ((st = open_folder(o)) != GS_OK)
-        return st;
+    GS_TRY(open_folder(o));
     return open_file(o);
 }
 
@@ -288,13 +286,10 @@ static void release(gs_outfile *o)
 
 gs_status gs_outfile_finish(gs_outfile *o)
 {
-    gs_status st;
-
     if (!gs_outfile_is_stream(o)) {
         if (fsync(o->fd) != 0)
             return gs_fail_errno(errno, "%s: cannot write", o->path);
-        if ((st = gs_outfile_show(o)) != GS_OK)
-            return st;
+        GS_TRY(gs_outfile_show(o));
         sync_folder(o);
     }
     const int fd = o->fd;
@@ -315,9 +310,8 @@ void gs_outfile_abandon(gs_outfile *o)
 gs_status gs_file_write_atomic(const char *path, const void *data, uint64_t bytes)
 {
     GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
-    gs_status st = gs_outfile_begin(&o, path);
 
-    if (st == GS_OK && (st = gs_outfile_write(&o, data, bytes, 0)) == GS_OK)
-        st = gs_outfile_finish(&o);
-    return st;
+    GS_TRY(gs_outfile_begin(&o, path));
+    GS_TRY(gs_outfile_write(&o, data, bytes, 0));
+    return gs_outfile_finish(&o);
 }

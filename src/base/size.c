@@ -37,10 +37,9 @@ gs_status gs_size_parse(uint64_t *out, const char *text)
     uint64_t whole = 0, part = 0, part_of = 1;
     bool fits = true;
     unsigned shift;
-    gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(text, "text")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(gs_check_argument(text, "text"));
     p = text;
     if (*p == '-')
         return gs_fail(GS_EINVAL, "\"%.64s\" is not a size: it is negative", text);

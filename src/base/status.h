@@ -26,6 +26,14 @@ gs_status gs_fail(gs_status st, const char *fmt, ...) __attribute__((format(prin
  * ENOSPC, ENOENT, EACCES and the like are mapped to a fitting code; of a full disk it also says what to do. */
 gs_status gs_fail_errno(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Leaves the function with the status of `call` where that is not GS_OK; what it took goes by GS_ENDS (alloc.h). */
+#define GS_TRY(call)                     \
+    do {                                 \
+        const gs_status tried_ = (call); \
+        if (tried_ != GS_OK)             \
+            return tried_;               \
+    } while (0)
+
 /* Ends the last recorded line with "; " and `hint`, what to do: in place of the general one that gs_fail_errno() has
  * for a full disk, where the caller knows better. Returns `st`. */
 gs_status gs_fail_hint(gs_status st, const char *hint);

@@ -525,10 +525,8 @@ static gs_status take_lock(gs_staging *d)
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         struct stat held, named;
         int fd = -1;
-        const gs_status st = open_lock(&fd, d, &held);
 
-        if (st != GS_OK)
-            return st;
+        GS_TRY(open_lock(&fd, d, &held));
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
             const int err = errno;
             close(fd);
@@ -579,22 +577,19 @@ static void take_mode(const gs_staging *d)
 static gs_status begin(gs_staging *d, const char *place, bool force)
 {
     bool there = false;
-    gs_status st;
 
     if ((d->place = gs_path_without_slashes(place)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", place);
-    if ((st = find_place(d, &there)) != GS_OK || (st = check_replaceable(d, there, force)) != GS_OK)
-        return st;
+    GS_TRY(find_place(d, &there));
+    GS_TRY(check_replaceable(d, there, force));
     if ((d->lock_path = lock_path_of(d->real)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", place);
     /* Again with the lock: the owner before may have finished meanwhile. */
-    if ((st = take_lock(d)) != GS_OK ||
-        (st = check_replaceable(d, gs_path_is_dir(d->real), force)) != GS_OK)
-        return st;
+    GS_TRY(take_lock(d));
+    GS_TRY(check_replaceable(d, gs_path_is_dir(d->real), force));
     if (!d->unlocked)
         clear_leftovers(d);
-    if ((st = make_dir(&d->dir, d)) != GS_OK)
-        return st;
+    GS_TRY(make_dir(&d->dir, d));
     d->made = true;
     take_mode(d);
     return GS_OK;

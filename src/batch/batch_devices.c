@@ -128,9 +128,7 @@ static gs_status run_pass(gs_batch_member *m, gs_batch_pass *p, float *statistic
         gs_batches_pass_over(m->engine);
         return GS_OK;
     }
-    const gs_status st = gs_batches_add(m->engine, p);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_batches_add(m->engine, p));
     gs_batches_copy_statistics(m->engine, statistics);
     wait_for_speed(m, p);
     gs_batches_release(m->engine);
@@ -221,11 +219,8 @@ static gs_status start_round(gs_batch_devices *d)
 {
     const gs_batches *const first = d->at[0].engine;
     const uint64_t bytes = statistics_bytes(d);
-    const gs_status st = gs_step_rows_open(&d->rows, &first->tables, d->deal.step,
-                                           first->shape.limits.vertices);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_step_rows_open(&d->rows, &first->tables, d->deal.step, first->shape.limits.vertices));
     if (bytes > 0 && (d->statistics = gs_malloc(bytes)) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for statistics of batches");
     for (uint32_t k = 0; k < d->devices && d->devices > 1; k++) {
@@ -420,14 +415,12 @@ static gs_status read_topology(gs_batch_devices *d, double *rate, uint32_t devic
 {
     const bool parts = gs_device_words_of(o->device) == GS_DEVICES_PARTS;
     gs_topology wires = {0};
-    gs_status st;
 
     for (uint32_t k = 0; k < devices; k++)
         rate[k] = 1;
     if (o->topology == NULL || gs_device_count(o->device) == 0)
         return GS_OK;
-    if ((st = gs_topology_load(&wires, o->topology, devices)) != GS_OK)
-        return st;
+    GS_TRY(gs_topology_load(&wires, o->topology, devices));
     for (uint32_t k = 0; k < devices; k++) {
         const double speed = gs_topology_speed(&wires, k);
         const gs_topology_switch *const at = &wires.at[gs_topology_switch_of(&wires, k)];

@@ -173,15 +173,14 @@ static void open_slot(gs_batches *b, uint32_t slot, const uint8_t *const table[G
 static gs_status put_loops(gs_exec *e, const uint32_t *to, const gs_adjacency *in)
 {
     uint32_t own[4096];
-    gs_status st = GS_OK;
 
-    for (uint32_t first = 0, n; first < in->vertices && st == GS_OK; first += n) {
+    for (uint32_t first = 0, n; first < in->vertices; first += n) {
         n = GS_MIN(in->vertices - first, (uint32_t)GS_ARRAY_LEN(own));
         for (uint32_t i = 0; i < n; i++)
             own[i] = gs_adjacency_loops(in, first + i);
-        st = gs_exec_put(e, to + first, own, n * sizeof(*own));
+        GS_TRY(gs_exec_put(e, to + first, own, n * sizeof(*own)));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_batch_draw_open(gs_batches *b)
@@ -191,7 +190,6 @@ gs_status gs_batch_draw_open(gs_batches *b)
     const gs_adjacency *const in = d->law.in;
     gs_exec *const e = b->session->run.exec;
     const uint8_t *table[GS_ARRAY_COUNT] = {0};
-    gs_status st;
 
     if (!d->on)
         return GS_OK;
@@ -205,18 +203,18 @@ gs_status gs_batch_draw_open(gs_batches *b)
     d->launch[1] = *l;
     for (uint32_t k = 0; k < GS_MAX(b->slots.count, 1); k++)
         open_slot(b, k, table);
-    if ((st = gs_exec_put(e, l->first, in->first32, (in->vertices + 1ull) * sizeof(uint32_t))) == GS_OK)
-        st = gs_exec_put(e, l->other, in->other, in->edges * sizeof(uint32_t));
-    if (st == GS_OK && l->type_bytes > 0)
-        st = gs_exec_put(e, l->type, in->type, in->edges * l->type_bytes);
-    if (st == GS_OK && l->weights)
-        st = gs_exec_put(e, l->weight, in->weight, in->edges * sizeof(float));
-    if (st == GS_OK && l->own != NULL)
-        st = put_loops(e, l->own, in);
-    for (int id = 0; id < GS_ARRAY_COUNT && st == GS_OK; id++)
+    GS_TRY(gs_exec_put(e, l->first, in->first32, (in->vertices + 1ull) * sizeof(uint32_t)));
+    GS_TRY(gs_exec_put(e, l->other, in->other, in->edges * sizeof(uint32_t)));
+    if (l->type_bytes > 0)
+        GS_TRY(gs_exec_put(e, l->type, in->type, in->edges * l->type_bytes));
+    if (l->weights)
+        GS_TRY(gs_exec_put(e, l->weight, in->weight, in->edges * sizeof(float)));
+    if (l->own != NULL)
+        GS_TRY(put_loops(e, l->own, in));
+    for (int id = 0; id < GS_ARRAY_COUNT; id++)
         if (table[id] != NULL)
-            st = gs_exec_put(e, table[id], b->rows.array[id], gs_store_array(b->session->store, id)->bytes);
-    return st;
+            GS_TRY(gs_exec_put(e, table[id], b->rows.array[id], gs_store_array(b->session->store, id)->bytes));
+    return GS_OK;
 }
 
 /* ---- a batch -------------------------------------------------------------- */

@@ -320,8 +320,6 @@ void gs_batch_edges_use(gs_batch_edges *e, uint32_t set)
 gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_program *p,
                               const gs_batch_limits *limits, const uint64_t *edges_of)
 {
-    gs_status st = GS_OK;
-
     *e = (gs_batch_edges){.needs = *needs, .program = p};
     *needs = (gs_hop_needs){0};
     for (uint32_t k = 0; k < GS_BATCH_SETS; k++) {
@@ -331,10 +329,10 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
     if (e->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
     gs_batch_edges_use(e, 0);
-    for (uint32_t k = 0; k < p->stages && st == GS_OK; k++)
+    for (uint32_t k = 0; k < p->stages; k++)
         if (flips(&e->needs, p, k) && flip_of(e, e->needs.operands[k]) == NULL)
-            st = add_flip(e, e->needs.operands[k], limits, edges_of[e->needs.operands[k]]);
-    return st;
+            GS_TRY(add_flip(e, e->needs.operands[k], limits, edges_of[e->needs.operands[k]]));
+    return GS_OK;
 }
 
 void gs_batch_edges_close(gs_batch_edges *e)

@@ -72,14 +72,13 @@ static gs_status fill_array(gs_batches *b, int id, void *dst, const gs_batch *ba
 static gs_status fill_rows(gs_batches *b, const gs_batch *batch, uint32_t place)
 {
     const gs_program *const p = b->session->program;
-    gs_status st = GS_OK;
 
-    for (uint32_t a = 0; a < p->arrays && st == GS_OK; a++) {
+    for (uint32_t a = 0; a < p->arrays; a++) {
         void *const dst = p->array[a].store_id < 0 ? NULL : gs_exec_staged_rows(b->session->run.exec, a, place);
         if (dst != NULL && (b->named.tile == NULL || a != b->named.rows.array))
-            st = fill_array(b, p->array[a].store_id, dst, batch, place);
+            GS_TRY(fill_array(b, p->array[a].store_id, dst, batch, place));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- the loss ------------------------------------------------------------ */
@@ -126,10 +125,9 @@ static gs_status pick(gs_batches *b, gs_batch_slot *slot)
 {
     gs_exec_graph *const g = &slot->graph;
     const gs_batch *const batch = &slot->batch;
-    gs_status st;
 
-    if ((st = fill_rows(b, batch, slot->place)) != GS_OK || (st = gs_batch_tables_fetch(&b->tables, batch)) != GS_OK)
-        return st;
+    GS_TRY(fill_rows(b, batch, slot->place));
+    GS_TRY(gs_batch_tables_fetch(&b->tables, batch));
     gs_batch_edges_use(&b->edges, (uint32_t)(slot - b->slots.slot));
     gs_batch_edges_fill(&b->edges, batch);
     *g = (gs_exec_graph){.binding = b->edges.binding, .edges = b->edges.edges, .slot = slot->place};
@@ -201,12 +199,11 @@ static gs_status send_slot(gs_batches *b, gs_batch_slot *slot)
 static gs_status fill_slot(gs_batches *b, uint64_t number, const gs_batch *batch)
 {
     gs_batch_slot *const slot = &b->slots.slot[number % GS_BATCH_SETS];
-    gs_status st;
 
     slot->batch = *batch;
     slot->place = (uint32_t)(number % GS_MAX(b->slots.count, 1));
-    st = pick_slot(b, slot);
-    return st == GS_OK ? send_slot(b, slot) : st;
+    GS_TRY(pick_slot(b, slot));
+    return send_slot(b, slot);
 }
 
 /* ---- the next ones ------------------------------------------------------- */

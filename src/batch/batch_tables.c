@@ -34,8 +34,6 @@ static gs_status find_tables(gs_batch_tables *b)
 gs_status gs_batch_tables_open(gs_batch_tables *b, gs_session *whole, gs_session *session, uint32_t most,
                                gs_batch_tables *first)
 {
-    gs_status st;
-
     *b = (gs_batch_tables){.whole = whole, .session = session};
     if (session->program->tables == 0)
         return GS_OK;
@@ -43,8 +41,7 @@ gs_status gs_batch_tables_open(gs_batch_tables *b, gs_session *whole, gs_session
     b->lock = first != NULL ? first->lock : &b->own;
     if ((b->of = gs_malloc_array(session->program->tables, sizeof(*b->of))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the numbers of tables");
-    if ((st = gs_row_list_open(&b->list, most)) != GS_OK)
-        return st;
+    GS_TRY(gs_row_list_open(&b->list, most));
     return find_tables(b);
 }
 

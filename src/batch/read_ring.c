@@ -107,8 +107,6 @@ static gs_status start(gs_read_ring *r)
 
 gs_status gs_read_ring_open(gs_read_ring *r, const char *path, uint64_t bytes, uint32_t runs)
 {
-    gs_status st;
-
     *r = (gs_read_ring){.bytes = bytes, .capacity = capacity_of(bytes, runs), .wanted = GS_READ_RING_NONE};
     r->memory = gs_alloc_pages(bytes);
     r->run = gs_malloc_array(r->capacity, sizeof(*r->run));
@@ -116,8 +114,8 @@ gs_status gs_read_ring_open(gs_read_ring *r, const char *path, uint64_t bytes, u
         return gs_fail(GS_ENOMEM, "out of memory for reading rows of features");
     const struct gs_io_buffer buffer = {r->memory, bytes};
     const gs_io_config io = {.requests = REQUESTS, .depth = REQUESTS, .buffers = &buffer, .buffer_count = 1};
-    if ((st = gs_io_open(&r->io, &io)) != GS_OK || (st = gs_io_add_file(r->io, &r->file, path, GS_IO_READ)) != GS_OK)
-        return st;
+    GS_TRY(gs_io_open(&r->io, &io));
+    GS_TRY(gs_io_add_file(r->io, &r->file, path, GS_IO_READ));
     return start(r);
 }
 

@@ -803,15 +803,13 @@ gs_status gs_compile__cut_cost(uint64_t *cost, const gs_ir *ir, const gs_compile
     gs_cuts *const cuts = options->cuts;
     const uint64_t question = cuts == NULL ? 0 : cost_question(ir, options, search);
     gs_cut *c = NULL;
-    gs_status st;
 
     for (uint32_t k = 0; cuts != NULL && k < GS_CUTS; k++)
         if (cuts->cost[k].question == question) {
             *cost = cuts->cost[k].cost;
             return GS_OK;
         }
-    if ((st = gs_compile__cut(&c, ir, options, search)) != GS_OK)
-        return st;
+    GS_TRY(gs_compile__cut(&c, ir, options, search));
     *cost = c->cost;
     gs_compile__cut_free(c);
     if (cuts != NULL) {

@@ -26,7 +26,6 @@ static gs_status take_table(gs_program *p, uint32_t *array, const gs_node *n)
     gs_table t = {.width = n->width, .blocks = gs_node_table_blocks(n), .initial = n->initial, .gradient = GS_NONE,
                   .state = {GS_NONE, GS_NONE}, .best = GS_NONE};
     gs_table *tables;
-    gs_status st;
 
     if (old != GS_NONE) {
         *array = p->table[old].array;
@@ -39,8 +38,7 @@ static gs_status take_table(gs_program *p, uint32_t *array, const gs_node *n)
     if ((tables = gs_realloc(p->table, (p->tables + 1ull) * sizeof(t))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the compiled program");
     p->table = tables;
-    if ((st = gs_program_add_array(p, &t.array, &a)) != GS_OK)
-        return st;
+    GS_TRY(gs_program_add_array(p, &t.array, &a));
     *array = t.array;
     p->table[p->tables++] = t;
     return GS_OK;
@@ -376,9 +374,8 @@ static gs_status emit_input(gs_emitter *e, uint32_t v)
 static gs_status add_param(gs_emitter *e, uint32_t v, const gs_param *q)
 {
     void *array = e->p->param;
-    const gs_status st = grow(&array, e->p->params, sizeof(*q));
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(grow(&array, e->p->params, sizeof(*q)));
     e->p->param = array;
     e->p->param[e->p->params] = *q;
     e->param[v] = e->p->params++;
@@ -494,20 +491,19 @@ static gs_status emit_stored(gs_emitter *e, uint32_t v)
 
 static gs_status emit_leaves(gs_emitter *e)
 {
-    gs_status st = GS_OK;
-    for (uint32_t v = 0; v < e->c->nodes && st == GS_OK; v++) {
+    for (uint32_t v = 0; v < e->c->nodes; v++) {
         e->array[v] = e->param[v] = GS_NONE;
         if (at(e, v)->op == GS_OP_INPUT)
-            st = emit_input(e, v);
+            GS_TRY(emit_input(e, v));
         else if (at(e, v)->op == GS_OP_PARAM)
-            st = emit_param(e, v);
+            GS_TRY(emit_param(e, v));
     }
-    for (uint32_t v = 0; v < e->c->nodes && st == GS_OK; v++)
+    for (uint32_t v = 0; v < e->c->nodes; v++)
         if (e->c->keep.stored[v])
-            st = emit_stored(e, v);
+            GS_TRY(emit_stored(e, v));
         else if (gs_compile__is_statistic(at(e, v)))
-            st = emit_statistic_param(e, v);
-    return st;
+            GS_TRY(emit_statistic_param(e, v));
+    return GS_OK;
 }
 
 /* ---- one stage; its arrays have room for all registers and instructions ---- */
@@ -739,13 +735,12 @@ static gs_status emit_pass(gs_emitter *e)
 {
     void *passes = e->p->pass;
     gs_pass q = {.first_stage = e->p->stages};
-    gs_status st = emit_leaves(e);
 
-    for (uint32_t t = 1; t <= e->c->stages && st == GS_OK; t++)
+    GS_TRY(emit_leaves(e));
+    for (uint32_t t = 1; t <= e->c->stages; t++)
         if (!stage_is_empty(e->c, t))
-            st = emit_stage(e, t, e->p->stages - q.first_stage);
-    if (st != GS_OK || (st = grow(&passes, e->p->passes, sizeof(q))) != GS_OK)
-        return st;
+            GS_TRY(emit_stage(e, t, e->p->stages - q.first_stage));
+    GS_TRY(grow(&passes, e->p->passes, sizeof(q)));
     e->p->pass = passes;
     snprintf(q.name, sizeof(q.name), "%s", e->options->pass);
     q.stages = e->p->stages - q.first_stage;

@@ -113,7 +113,6 @@ static gs_status send_spread(const sending *t)
 {
     const gs_exec_spread *const s = t->graph->spread;
     const gs_exec_spread_memory *const m = &t->e->spread;
-    gs_status st;
 
     if (s == NULL)
         return GS_OK;
@@ -125,17 +124,16 @@ static gs_status send_spread(const sending *t)
     for (uint32_t k = 0; k < s->devices; k++)
         l.kept[k] = s->kept[k];
     t->counts->forwarded_bytes += s->from_peers * m->row_bytes;
-    st = send_bytes(t, m->place, s->place, rows * sizeof(*s->place));
-    for (uint32_t row = 0, sent = 0, end; row < rows && st == GS_OK; row = end, l.first_sent += sent) {
+    GS_TRY(send_bytes(t, m->place, s->place, rows * sizeof(*s->place)));
+    for (uint32_t row = 0, sent = 0, end; row < rows; row = end, l.first_sent += sent) {
         end = next_rows(t, row, &sent);
         l.place = (const uint32_t *)(const void *)m->place + row;
         l.to = to + row * m->row_bytes;
         l.rows = end - row;
-        st = send_bytes(t, m->sent, host + l.first_sent * m->row_bytes, sent * m->row_bytes);
-        if (st == GS_OK)
-            st = gs_device_pick_rows(device_of(t->e), &l);
+        GS_TRY(send_bytes(t, m->sent, host + l.first_sent * m->row_bytes, sent * m->row_bytes));
+        GS_TRY(gs_device_pick_rows(device_of(t->e), &l));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- sent ----------------------------------------------------------------- */
@@ -230,11 +228,9 @@ static void wait_for_wire(gs_exec_wire *w, uint64_t bytes, double began)
 /* Of a graph that was made there. */
 static gs_status pick_all(gs_exec *e, const gs_exec_graph *graph)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t k = 0; k < graph->picks && st == GS_OK; k++)
-        st = gs_device_pick_rows(device_of(e), &graph->pick[k]);
-    return st == GS_OK ? wait_sent(e) : st;
+    for (uint32_t k = 0; k < graph->picks; k++)
+        GS_TRY(gs_device_pick_rows(device_of(e), &graph->pick[k]));
+    return wait_sent(e);
 }
 
 void *gs_exec_slot_pieces(const gs_exec *e, uint32_t slot) { return e->on[0].pieces[slot]; }
@@ -504,14 +500,13 @@ gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t)
 {
     const uint32_t regs = e->program->stage[t->stage].regs;
     uint64_t begin, end;
-    gs_status st = GS_OK;
 
-    for (uint32_t r = 0; r < regs && st == GS_OK; r++)
+    for (uint32_t r = 0; r < regs; r++)
         if (gs_task_zeroes(&begin, &end, t, &e->graph->binding, e->program, r)) {
             const gs_place at = gs_place_behind(e->plan->reg[t->first_reg + r], begin);
-            st = gs_device_zero(x->device, gs_exec__at(e, x, at), end - begin);
+            GS_TRY(gs_device_zero(x->device, gs_exec__at(e, x, at), end - begin));
         }
-    return st;
+    return GS_OK;
 }
 
 void gs_exec__load_named(const gs_exec *e, const gs_exec_device *x, const gs_task *t)

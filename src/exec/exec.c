@@ -286,13 +286,11 @@ static gs_status read_spilled(gs_exec *e, uint32_t array, uint64_t first, uint64
     uint64_t at = gs_exec__spilled_at(e, array, first), left = bytes;
     uint8_t *to = (uint8_t *)dst;
     const uint64_t room = e->region_bytes[GS_REGION_RING];
-    gs_status st;
 
     while (left > 0) {
         const uint64_t begin = gs_align_down(at, GS_BLOCK_BYTES), skip = at - begin;
         const uint64_t n = GS_MIN(room, gs_align_up(skip + left, GS_BLOCK_BYTES));
-        if ((st = gs_exec__read_now(e, array, begin, e->region[GS_REGION_RING], n)) != GS_OK)
-            return st;
+        GS_TRY(gs_exec__read_now(e, array, begin, e->region[GS_REGION_RING], n));
         const uint64_t got = GS_MIN(n - skip, left);
         memcpy(to, e->region[GS_REGION_RING] + skip, got);
         to += got;

@@ -195,18 +195,17 @@ static gs_status run_lane(gs_exec_lane *l, gs_status (*get_ready)(gs_exec_lane *
 {
     gs_exec *const e = l->e;
     uint32_t task;
-    gs_status st = GS_OK;
 
     enter(l);
-    while (st == GS_OK && (task = gs_lanes_next(&e->lanes, l->lane)) != GS_NONE) {
+    while ((task = gs_lanes_next(&e->lanes, l->lane)) != GS_NONE) {
         if (e->args->stop != NULL && *e->args->stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if ((st = get_ready(l, task)) == GS_OK)
-            st = run_next(l);
+        GS_TRY(get_ready(l, task));
+        GS_TRY(run_next(l));
     }
-    while (st == GS_OK && l->flights > 0)
-        st = retire(l, true);
-    return st;
+    while (l->flights > 0)
+        GS_TRY(retire(l, true));
+    return GS_OK;
 }
 
 /* ---- messages ------------------------------------------------------------- */

@@ -19,9 +19,7 @@ static gs_status edges_of(gs_edges *out, gs_exec *e, const gs_exec_device *x, co
         out->target_rows = rows;
         return GS_OK;
     }
-    const gs_status st = gs_exec__view_chunk(e, x, t, v);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_exec__view_chunk(e, x, t, v));
     *out = gs_exec_edges_of(v, e->chunks.feature_type);
     out->operand_rows = gs_exec__interval_rows(e, t->operand);
     out->target_rows = rows;

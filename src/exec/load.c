@@ -195,9 +195,8 @@ gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *me
                              .length = bytes, .memory = memory};
     gs_io_completion done;
     uint32_t count;
-    gs_status st;
-    if ((st = gs_io_submit(e->files.io, &r)) != GS_OK || (st = gs_exec__reap(e, &done, 1, &count)) != GS_OK)
-        return st;
+    GS_TRY(gs_io_submit(e->files.io, &r));
+    GS_TRY(gs_exec__reap(e, &done, 1, &count));
     return done.status == GS_OK ? GS_OK : gs_io_explain(e->files.io, &r, &done);
 }
 
@@ -211,15 +210,14 @@ static gs_status load_on_host(gs_exec *e, const gs_resident *r)
     const uint64_t begin = edges ? r->first : gs_align_down(r->first, f->sum_bytes), last = r->first + r->bytes;
     const uint64_t end = edges ? last : GS_MIN(gs_align_up(last, f->sum_bytes), whole);
     uint8_t *const to = e->region[GS_REGION_RESIDENT] + r->offset - (r->first - begin);
-    gs_status st = GS_OK;
 
-    for (uint64_t at = begin; at < end && st == GS_OK; at += PIECE_BYTES) {
+    for (uint64_t at = begin; at < end; at += PIECE_BYTES) {
         const uint64_t n = GS_MIN(PIECE_BYTES, end - at);
-        st = gs_exec__read_now(e, r->file, at, to + (at - begin), n);
-        if (st == GS_OK && !edges)
-            st = gs_exec__check_blocks(e, r->file, at, to + (at - begin), n);
+        GS_TRY(gs_exec__read_now(e, r->file, at, to + (at - begin), n));
+        if (!edges)
+            GS_TRY(gs_exec__check_blocks(e, r->file, at, to + (at - begin), n));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Where the host has these bytes of the file for good, or NULL. */
@@ -282,25 +280,23 @@ static gs_status load_on_device(gs_exec *e, const gs_resident *r)
         return message(e, r, false, r->rank, NULL);
     const bool edges = r->file >= e->program->arrays;
     const uint8_t *from = kept_on_host(e, r->file, r->first, r->bytes);
-    gs_status st = GS_OK;
 
     if (from == NULL)
-        st = edges                                          ? read_chunk(e, r, &from)
-             : e->program->array[r->file].store_id >= 0 ? read_stored(e, r, &from)
-                                                        : read_made(e, r, &from);
-    if (st == GS_OK && edges)
-        st = gs_exec__check_loaded(e, r, from);
-    if (st == GS_OK && r->memory >= GS_RANK_MEMORIES)
+        GS_TRY(edges ? read_chunk(e, r, &from)
+               : e->program->array[r->file].store_id >= 0 ? read_stored(e, r, &from)
+                                                          : read_made(e, r, &from));
+    if (edges)
+        GS_TRY(gs_exec__check_loaded(e, r, from));
+    if (r->memory >= GS_RANK_MEMORIES)
         return message(e, r, true, r->memory - GS_RANK_MEMORIES, from);
-    return st == GS_OK ? copy_to(e, r, from) : st;
+    return copy_to(e, r, from);
 }
 
 gs_status gs_exec__load(gs_exec *e, uint32_t pass)
 {
     const gs_pass *const p = pass == GS_NONE ? NULL : &e->program->pass[pass];
-    gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < e->plan->residents; i++) {
         const gs_resident *const r = &e->plan->resident[i];
         const bool due = r->memory == GS_HOST || r->made_by == GS_NONE
                              ? p == NULL
@@ -308,7 +304,7 @@ gs_status gs_exec__load(gs_exec *e, uint32_t pass)
         if (r->load && due && p != NULL)
             gs_exec__forget_ahead(e); /* the ring is needed */
         if (r->load && due)
-            st = r->memory == GS_HOST ? load_on_host(e, r) : load_on_device(e, r);
+            GS_TRY(r->memory == GS_HOST ? load_on_host(e, r) : load_on_device(e, r));
     }
-    return st;
+    return GS_OK;
 }

@@ -92,11 +92,10 @@ static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
 gs_status gs_exec__take_messages(gs_exec *e)
 {
     const uint32_t lane = GS_LANE_SEND - GS_LANE_DEVICES;
-    gs_status st = GS_OK;
 
-    for (uint32_t k = lane; e->plan->ranks > 0 && k < lane + 2 && st == GS_OK; k++)
-        st = take(e, GS_LANE_DEVICES + k, &e->lane[k].messages);
-    return st;
+    for (uint32_t k = lane; e->plan->ranks > 0 && k < lane + 2; k++)
+        GS_TRY(take(e, GS_LANE_DEVICES + k, &e->lane[k].messages));
+    return GS_OK;
 }
 
 void gs_exec__give_messages(gs_exec *e)
@@ -225,18 +224,15 @@ static void each_number(gs_exec *e, double *at, number_fn *fn)
 gs_status gs_exec__sum_ranks(gs_exec *e)
 {
     const gs_exec_shares *const s = &e->shares;
-    gs_status st = GS_OK;
 
     if (e->plan->ranks == 0)
         return GS_OK;
     if (e->args->grad != NULL && s->learned > 0)
-        st = gs_ranks_sum_f32(e->on[0].grad[s->first], s->learned);
-    if (st != GS_OK)
-        return st;
+        GS_TRY(gs_ranks_sum_f32(e->on[0].grad[s->first], s->learned));
     each_number(e, s->numbers, put_number);
-    if ((st = gs_ranks_sum_f64(s->numbers, s->number_count)) == GS_OK)
-        each_number(e, s->numbers, take_number);
-    return st;
+    GS_TRY(gs_ranks_sum_f64(s->numbers, s->number_count));
+    each_number(e, s->numbers, take_number);
+    return GS_OK;
 }
 
 /* ---- rows ----------------------------------------------------------------- */
@@ -256,12 +252,11 @@ static uint32_t stage_that_stores(const gs_exec *e, uint32_t array)
 static gs_status tell_rows(const gs_exec *e, uint32_t from, float *rows, uint64_t bytes)
 {
     const uint32_t self = e->plan->rank;
-    gs_status st = GS_OK;
 
-    for (uint32_t r = 0; r < e->plan->ranks && st == GS_OK; r++)
+    for (uint32_t r = 0; r < e->plan->ranks; r++)
         if (r != from && (self == from || self == r))
-            st = gs_ranks_pass(self == from, self == from ? r : from, rows, bytes);
-    return st;
+            GS_TRY(gs_ranks_pass(self == from, self == from ? r : from, rows, bytes));
+    return GS_OK;
 }
 
 gs_status gs_exec__read_rows_of_ranks(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)

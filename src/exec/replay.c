@@ -10,10 +10,8 @@ static gs_status take_some(gs_exec *e)
 {
     gs_io_completion done[32];
     uint32_t n;
-    const gs_status st = gs_exec__reap(e, done, 32, &n);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_exec__reap(e, done, 32, &n));
     for (uint32_t i = 0; i < n; i++) {
         if (done[i].status != GS_OK) {
             const gs_io_request r = gs_exec__request(e, done[i].tag);

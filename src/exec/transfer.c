@@ -295,14 +295,11 @@ static gs_status reap(gs_exec *e, bool wait)
 
 gs_status gs_exec__pump(gs_exec *e, bool wait)
 {
-    gs_status st;
-
     assert(pthread_equal(e->transfers.driver, pthread_self()));
-    if ((st = feed_all(e)) != GS_OK || (st = reap(e, wait)) != GS_OK)
-        return st;
+    GS_TRY(feed_all(e));
+    GS_TRY(reap(e, wait));
     /* A completion may have freed a place: the disk should not wait for the next launch. */
-    if ((st = feed_all(e)) != GS_OK)
-        return st;
+    GS_TRY(feed_all(e));
     gs_io_reap(e->files.io, NULL, 0, false); /* what was only queued goes to the kernel */
     return GS_OK;
 }

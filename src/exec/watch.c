@@ -261,9 +261,7 @@ static gs_status look(gs_exec_watch *w, gs_device *d, const void *from, const gs
 
     for (uint64_t at = 0; at < count; at += most) {
         const uint64_t n = GS_MIN(count - at, most);
-        const gs_status st = gs_device_peek(d, w->piece, (const char *)from + at * size, n * size);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_device_peek(d, w->piece, (const char *)from + at * size, n * size));
         gs_convert_to_f32(w->number, w->piece, r->dtype, n);
         for (uint64_t i = 0; i < n; i++)
             if (!isfinite(w->number[i])) {

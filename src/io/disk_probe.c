@@ -134,12 +134,11 @@ static gs_status submit_next(stream *s, uint32_t tag)
                          .memory = p->ring + tag * s->run_bytes, .tag = tag};
     if (r->write)
         stamp(r->memory, offset, r->length);
-    const gs_status st = gs_io_submit(p->io, r);
-    if (st == GS_OK) {
-        p->next++;
-        s->left--;
-    }
-    return st;
+
+    GS_TRY(gs_io_submit(p->io, r));
+    p->next++;
+    s->left--;
+    return GS_OK;
 }
 
 /* Each block carries its own place: an answer from elsewhere shows. */
@@ -178,11 +177,9 @@ static gs_status stream_turn(stream *s)
 
 static gs_status stream_start(stream *s)
 {
-    gs_status st;
     const uint32_t count = request_count(s->probe, s->run_bytes);
     for (uint32_t tag = 0; tag < count && s->left > 0; tag++)
-        if ((st = submit_next(s, tag)) != GS_OK)
-            return st;
+        GS_TRY(submit_next(s, tag));
     gs_io_reap(s->probe->io, NULL, 0, false);
     return GS_OK;
 }
@@ -213,9 +210,8 @@ static gs_status run_whole(gs_disk_probe *p, gs_probe_pattern pattern, bool chec
 gs_status gs_disk_probe_write(gs_disk_probe *p, double *bps)
 {
     const double start = gs_now();
-    const gs_status st = run_whole(p, GS_PROBE_WRITE, false);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(run_whole(p, GS_PROBE_WRITE, false));
     if (fsync(p->sync_fd) != 0)
         return gs_fail_errno(errno, "the file that measures the disk cannot be synced");
     *bps = (double)p->file_bytes / (gs_now() - start);

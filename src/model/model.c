@@ -94,11 +94,9 @@ static gs_status take_number(gs_parser *p, gs_initial *out)
 {
     const bool sign = out->rule == GS_INITIAL_FILL;
     float number = 0;
-    gs_status st;
 
-    if ((st = gs_parser__take_char(p, '(')) != GS_OK ||
-        (st = gs_parser__take_number(p, &number, sign, "a number")) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__take_char(p, '('));
+    GS_TRY(gs_parser__take_number(p, &number, sign, "a number"));
     if (!sign && number < 0) /* a constant's */
         return GS_PARSER_ERROR(p, "%g is below 0, and what is drawn has no such %s", (double)number,
                                out->rule == GS_INITIAL_NORMAL ? "standard deviation" : "bounds");

@@ -804,15 +804,13 @@ static gs_status build_layers(gs_builder *b, uint32_t h, uint32_t *out)
 
     for (uint32_t i = 0; i < c->layers; i++) {
         const bool last = i + 1 == c->layers;
-        gs_status st;
         b->l = &b->m->layer[text_layer(b->m, c, i)];
         b->index = i;
         b->here = b->input[i] = h;
         b->identity = i == 0 && c->in_width == 0 && !has_tables(b->m);
         b->in = b->identity ? (uint32_t)c->vertices : i == 0 ? gs_model__in_width(c) : c->hidden;
         b->out = last ? c->classes : c->hidden;
-        if ((st = build_layer(b, &h)) != GS_OK)
-            return st;
+        GS_TRY(build_layer(b, &h));
         if (!last)
             h = of_vertices(b, between_layers(b, h, i));
     }

@@ -43,8 +43,9 @@ static void skip_blank(gs_lexer *x)
             x->at++;
             x->line++;
             x->column = 1;
-        } else
+        } else {
             return;
+        }
     }
 }
 
@@ -152,7 +153,6 @@ static gs_status lex_char(gs_lexer *x, gs_token *t)
 gs_status gs_model__lex(gs_lexer *x, gs_token *out)
 {
     gs_token t = {0};
-    gs_status st = GS_OK;
     unsigned char c;
 
     skip_blank(x);
@@ -175,11 +175,10 @@ gs_status gs_model__lex(gs_lexer *x, gs_token *out)
         t.bytes = name_bytes(x);
         advance(x, t.bytes);
     } else if (isdigit(c) || (c == '.' && isdigit(peek(x, 1)))) {
-        st = lex_number(x, &t);
+        GS_TRY(lex_number(x, &t));
     } else {
-        st = lex_char(x, &t);
+        GS_TRY(lex_char(x, &t));
     }
-    if (st == GS_OK)
-        *out = t;
-    return st;
+    *out = t;
+    return GS_OK;
 }

@@ -78,11 +78,8 @@ static gs_status take_name(gs_parser *p, char out[GS_TEXT_NAME], const char *wha
 
 static gs_status skip_newlines(gs_parser *p)
 {
-    while (p->t.kind == GS_TOKEN_NEWLINE) {
-        const gs_status st = gs_parser__next(p);
-        if (st != GS_OK)
-            return st;
-    }
+    while (p->t.kind == GS_TOKEN_NEWLINE)
+        GS_TRY(gs_parser__next(p));
     return GS_OK;
 }
 
@@ -116,10 +113,8 @@ gs_status gs_parser__take_number(gs_parser *p, float *out, bool sign, const char
 {
     const bool minus = sign && is_char(p, '-');
     const gs_text_const *named;
-    gs_status st = minus ? gs_parser__next(p) : GS_OK;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(minus ? gs_parser__next(p) : GS_OK);
     named = constant_next(p);
     if (named == NULL && p->t.kind != GS_TOKEN_NUMBER)
         return gs_parser__expected(p, what);
@@ -137,14 +132,11 @@ static gs_status take_const(gs_parser *p)
     gs_token name;
     const char *begin;
     void *array = m->constant;
-    gs_status st;
 
-    if ((st = gs_parser__next(p)) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
     name = p->t;
     c.line = name.line;
-    if ((st = take_name(p, c.name, "a constant's name", false)) != GS_OK)
-        return st;
+    GS_TRY(take_name(p, c.name, "a constant's name", false));
     if (gs_model__is_reserved(c.name))
         return gs_model__error(m->text, name.line, name.column, "'%s' has a meaning of its own; choose another name",
                                c.name);
@@ -152,18 +144,17 @@ static gs_status take_const(gs_parser *p)
         if (strcmp(m->constant[i].name, c.name) == 0)
             return gs_model__error(m->text, name.line, name.column, "'%s' is defined already, at line %u", c.name,
                                    m->constant[i].line);
-    if ((st = gs_parser__take_char(p, '=')) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__take_char(p, '='));
     begin = p->t.text;
     c.at = (size_t)(begin - p->lexer.text);
-    if (is_char(p, '-') && (st = gs_parser__next(p)) != GS_OK)
-        return st;
+    if (is_char(p, '-'))
+        GS_TRY(gs_parser__next(p));
     if (p->t.kind != GS_TOKEN_NUMBER)
         return gs_parser__expected(p, "a number");
     c.value = begin[0] == '-' ? -p->t.number : p->t.number;
     c.bytes = (size_t)(p->t.text + p->t.bytes - begin);
-    if ((st = gs_parser__next(p)) != GS_OK || (st = grow_array(p, &array, m->consts, sizeof(c))) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(grow_array(p, &array, m->consts, sizeof(c)));
     m->constant = array;
     m->constant[m->consts++] = c;
     return GS_OK;
@@ -271,9 +262,8 @@ static gs_status parse_over(gs_parser *p, gs_expr *e)
 /* part(a, K, N): the K-th of N equal parts, from 0. */
 static gs_status parse_which_part(gs_parser *p, gs_expr *e)
 {
-    gs_status st = parse_second_number(p, e);
-    if (st != GS_OK || (st = gs_parser__take_char(p, ',')) != GS_OK)
-        return st;
+    GS_TRY(parse_second_number(p, e));
+    GS_TRY(gs_parser__take_char(p, ','));
     return gs_parser__take_number(p, &e->third, false, "a number");
 }
 
@@ -308,25 +298,22 @@ static gs_status parse_arguments(gs_parser *p, gs_expr *e)
     const bool reduces = gs_model__is_reduction(e->name); /* max and min run over edges, or have two operands */
     gs_op op;
     const uint32_t operands = second != NULL ? 2 : gs_model__function(e->name, &op) ? gs_op_inputs(op) : 0;
-    gs_status st;
 
-    if ((st = parse_expr(p, &e->a)) != GS_OK)
-        return st;
+    GS_TRY(parse_expr(p, &e->a));
     if (!is_char(p, ',') && second != NULL)
         return gs_parser__expected(p, second);
     if (!is_char(p, ','))
         return gs_parser__take_char(p, operands > 1 && !reduces ? ',' : ')');
-    if ((st = gs_parser__next(p)) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
     if (operands > 1 && !gs_parser__is_word(p, "self") && !gs_parser__is_word(p, "type"))
-        st = parse_operands(p, e, operands);
+        GS_TRY(parse_operands(p, e, operands));
     else if (strcmp(e->name, "part") == 0)
-        st = parse_which_part(p, e);
+        GS_TRY(parse_which_part(p, e));
     else if (gs_model__is_norm(e->name))
-        st = take_name(p, e->prefix, "a name for its parameters", true);
+        GS_TRY(take_name(p, e->prefix, "a name for its parameters", true));
     else
-        st = reduces ? parse_over(p, e) : parse_second_number(p, e);
-    return st == GS_OK ? gs_parser__take_char(p, ')') : st;
+        GS_TRY(reduces ? parse_over(p, e) : parse_second_number(p, e));
+    return gs_parser__take_char(p, ')');
 }
 
 /* "[" "e.type" "]": whose type it is */
@@ -347,18 +334,16 @@ static gs_status parse_layer_call(gs_parser *p, gs_expr *e)
 {
     gs_model *const m = p->m;
     gs_dim dim = {0};
-    gs_status st;
 
     e->kind = GS_EXPR_LAYER;
-    if ((st = gs_parser__next(p)) != GS_OK || (st = parse_expr(p, &e->a)) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(parse_expr(p, &e->a));
     if (!is_char(p, ','))
         return gs_parser__expected(p, "',' and the layer's width");
-    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__dim(p, &dim)) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(gs_parser__dim(p, &dim));
     void *array = m->dim; /* now: layers in the expression have grown it */
-    if ((st = grow_array(p, &array, m->dims, sizeof(dim))) != GS_OK)
-        return st;
+    GS_TRY(grow_array(p, &array, m->dims, sizeof(dim)));
     m->dim = array;
     e->dim = m->dims;
     m->dim[m->dims++] = dim;
@@ -446,19 +431,17 @@ static gs_status parse_sign(gs_parser *p, uint32_t *out)
 static gs_status parse_matmul(gs_parser *p, uint32_t *out)
 {
     gs_expr e = expr_at(p, GS_EXPR_MATMUL);
-    gs_status st;
 
     e.a = *out;
-    if ((st = gs_parser__next(p)) != GS_OK ||
-        (st = take_name(p, e.name, "a parameter right of @", true)) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(take_name(p, e.name, "a parameter right of @", true));
     if (is_char(p, '\'')) {
         e.transposed = true;
-        st = gs_parser__next(p);
+        GS_TRY(gs_parser__next(p));
     } else if (is_char(p, '[')) {
-        st = parse_type(p, &e.end);
+        GS_TRY(parse_type(p, &e.end));
     }
-    return st == GS_OK ? add_expr(p, out, &e) : st;
+    return add_expr(p, out, &e);
 }
 
 /* How tightly an infix sign binds. */
@@ -486,12 +469,11 @@ static bool is_sign(const gs_parser *p, gs_binding binding, gs_op *out)
 static gs_status parse_infix(gs_parser *p, uint32_t *out, gs_op op, gs_status (*right)(gs_parser *p, uint32_t *out))
 {
     gs_expr e = expr_at(p, GS_EXPR_BINARY);
-    gs_status st;
     e.op = op;
     e.a = *out;
-    if ((st = gs_parser__next(p)) == GS_OK && (st = right(p, &e.b)) == GS_OK)
-        st = add_expr(p, out, &e);
-    return st;
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(right(p, &e.b));
+    return add_expr(p, out, &e);
 }
 
 static gs_status parse_term(gs_parser *p, uint32_t *out)
@@ -557,23 +539,18 @@ static gs_status parse_shape(gs_parser *p, gs_text_layer *l, bool fixed)
 {
     gs_text_param q = {.line = p->t.line, .column = p->t.column, .fixed = fixed};
     void *array = l->param;
-    gs_status st;
 
-    if ((st = take_name(p, q.name, "a parameter's name", true)) != GS_OK ||
-        (st = check_new_name(p, l, q.name, q.line, q.column, false)) != GS_OK ||
-        (st = gs_parser__take_char(p, '[')) != GS_OK)
-        return st;
+    GS_TRY(take_name(p, q.name, "a parameter's name", true));
+    GS_TRY(check_new_name(p, l, q.name, q.line, q.column, false));
+    GS_TRY(gs_parser__take_char(p, '['));
     for (;;) {
-        if ((st = gs_parser__dim(p, &q.dim[q.dims++])) != GS_OK)
-            return st;
+        GS_TRY(gs_parser__dim(p, &q.dim[q.dims++]));
         if (!is_char(p, ',') || q.dims == 3)
             break;
-        if ((st = gs_parser__next(p)) != GS_OK)
-            return st;
+        GS_TRY(gs_parser__next(p));
     }
-    if ((st = gs_parser__take_char(p, ']')) != GS_OK ||
-        (st = grow_array(p, &array, l->params, sizeof(q))) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__take_char(p, ']'));
+    GS_TRY(grow_array(p, &array, l->params, sizeof(q)));
     l->param = array;
     l->param[l->params++] = q;
     return GS_OK;
@@ -584,15 +561,13 @@ static gs_status parse_params(gs_parser *p, gs_text_layer *l)
     const bool fixed = gs_parser__is_word(p, "buffer");
     gs_text_initial initial;
     uint32_t first = l->params;
-    gs_status st;
     do {
-        if ((st = gs_parser__next(p)) != GS_OK || (st = skip_newlines(p)) != GS_OK ||
-            (st = parse_shape(p, l, fixed)) != GS_OK)
-            return st;
+        GS_TRY(gs_parser__next(p));
+        GS_TRY(skip_newlines(p));
+        GS_TRY(parse_shape(p, l, fixed));
         if (!is_char(p, '~'))
             continue;
-        if ((st = gs_parser__initial(p, &initial)) != GS_OK)
-            return st;
+        GS_TRY(gs_parser__initial(p, &initial));
         while (first < l->params)
             l->param[first++].initial = initial;
     } while (is_char(p, ','));
@@ -603,10 +578,8 @@ static gs_status parse_params(gs_parser *p, gs_text_layer *l)
 static gs_status take_edge_name(gs_parser *p, char out[GS_TEXT_NAME])
 {
     const uint32_t line = p->t.line, column = p->t.column;
-    const gs_status st = take_name(p, out, "a value of edges, e.NAME", true);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(take_name(p, out, "a value of edges, e.NAME", true));
     if (strncmp(out, "e.", 2) != 0 || out[2] == '\0' || strchr(out + 2, '.') != NULL)
         return gs_model__error(p->m->text, line, column, "'%s': a value of edges is called e.NAME", out);
     if (strcmp(out, "e.x") == 0 || strcmp(out, "e.type") == 0 || strcmp(out, "e.weight") == 0)
@@ -617,9 +590,8 @@ static gs_status take_edge_name(gs_parser *p, char out[GS_TEXT_NAME])
 static gs_status add_statement(const gs_parser *p, gs_text_layer *l, const gs_statement *s)
 {
     void *array = l->statement;
-    const gs_status st = grow_array(p, &array, l->statements, sizeof(*s));
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(grow_array(p, &array, l->statements, sizeof(*s)));
     l->statement = array;
     l->statement[l->statements++] = *s;
     return GS_OK;
@@ -658,19 +630,17 @@ static gs_status parse_repeat(gs_parser *p, gs_text_layer *l)
     gs_statement r = {.kind = GS_STATEMENT_REPEAT, .line = p->t.line, .column = p->t.column, .expr = GS_TEXT_NONE};
     const gs_text_const *named;
     float often;
-    gs_status st;
 
     if (open_repeat(l) != GS_TEXT_NONE)
         return GS_PARSER_ERROR(p, "a repeat cannot stand inside a repeat");
-    if ((st = gs_parser__next(p)) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
     named = constant_next(p);
     often = named != NULL ? named->value : p->t.kind == GS_TOKEN_NUMBER ? p->t.number : 0.0f;
     if (!(often >= 1.0f && often <= 1000.0f) || often != (float)(uint32_t)often)
         return gs_parser__expected(p, "how often (a whole number from 1 to 1000)");
     r.count = (uint32_t)often;
-    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__take_char(p, ':')) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(gs_parser__take_char(p, ':'));
     return add_statement(p, l, &r);
 }
 
@@ -678,13 +648,11 @@ static gs_status parse_end(gs_parser *p, gs_text_layer *l)
 {
     gs_statement e = {.kind = GS_STATEMENT_END, .line = p->t.line, .column = p->t.column, .expr = GS_TEXT_NONE,
                       .other = open_repeat(l)};
-    gs_status st;
 
     if (e.other == GS_TEXT_NONE)
         return GS_PARSER_ERROR(p, "there is no repeat to end");
     l->statement[e.other].other = l->statements;
-    if ((st = gs_parser__next(p)) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
     return add_statement(p, l, &e);
 }
 
@@ -697,66 +665,63 @@ static gs_status end_of_line(const gs_parser *p)
 /* Behind "return": the rows of vertices, then the values of edges that the header names. */
 static gs_status parse_results(gs_parser *p, gs_text_layer *l)
 {
-    gs_status st = parse_expr(p, &l->result);
-
-    for (uint32_t i = 0; i < l->edges_out && st == GS_OK; i++) {
+    GS_TRY(parse_expr(p, &l->result));
+    for (uint32_t i = 0; i < l->edges_out; i++) {
         if (!is_char(p, ','))
             return GS_PARSER_ERROR(p, "the layer returns %s, too: say return ..., and behind a comma what %s is",
                                    l->edge_out[i].name, l->edge_out[i].name);
-        if ((st = gs_parser__next(p)) == GS_OK)
-            st = parse_expr(p, &l->edge_out[i].result);
+        GS_TRY(gs_parser__next(p));
+        GS_TRY(parse_expr(p, &l->edge_out[i].result));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status parse_body(gs_parser *p, gs_text_layer *l)
 {
-    gs_status st;
     for (;;) {
         bool last = false;
-        if ((st = skip_newlines(p)) != GS_OK)
-            return st;
+        GS_TRY(skip_newlines(p));
         if (gs_parser__is_word(p, "param") || gs_parser__is_word(p, "buffer")) {
-            st = parse_params(p, l);
+            GS_TRY(parse_params(p, l));
         } else if (gs_parser__is_word(p, "repeat")) {
-            st = parse_repeat(p, l);
+            GS_TRY(parse_repeat(p, l));
         } else if (gs_parser__is_word(p, "end")) {
-            st = parse_end(p, l);
+            GS_TRY(parse_end(p, l));
         } else if (gs_parser__is_word(p, "return")) {
             last = true;
             if (open_repeat(l) != GS_TEXT_NONE)
                 return GS_PARSER_ERROR(p, "the repeat of line %u is not ended", l->statement[open_repeat(l)].line);
-            if ((st = gs_parser__next(p)) == GS_OK)
-                st = parse_results(p, l);
+            GS_TRY(gs_parser__next(p));
+            GS_TRY(parse_results(p, l));
         } else if (p->t.kind == GS_TOKEN_NAME && !gs_parser__is_word(p, "layer")) {
-            st = parse_assign(p, l);
+            GS_TRY(parse_assign(p, l));
         } else {
-            st = gs_parser__expected(p, "'param', 'NAME = ...' or 'return'");
+            GS_TRY(gs_parser__expected(p, "'param', 'NAME = ...' or 'return'"));
         }
-        if (st != GS_OK || (st = end_of_line(p)) != GS_OK || last)
-            return st;
+        GS_TRY(end_of_line(p));
+        if (last)
+            return GS_OK;
     }
 }
 
 /* { "," e.NAME "[" dim "]" } */
 static gs_status parse_edge_values(gs_parser *p, gs_text_edge *edge, uint32_t *edges)
 {
-    gs_status st = GS_OK;
-
-    while (st == GS_OK && is_char(p, ',') && p->m->network == NULL) {
+    while (is_char(p, ',') && p->m->network == NULL) {
         gs_text_edge e = {.result = GS_TEXT_NONE};
         if (*edges == GS_TEXT_EDGE_VALUES)
             return GS_PARSER_ERROR(p, "a layer has at most %u values of edges", GS_TEXT_EDGE_VALUES);
-        if ((st = gs_parser__next(p)) != GS_OK || (st = take_edge_name(p, e.name)) != GS_OK ||
-            (st = gs_parser__take_char(p, '[')) != GS_OK || (st = gs_parser__dim(p, &e.dim)) != GS_OK)
-            return st;
+        GS_TRY(gs_parser__next(p));
+        GS_TRY(take_edge_name(p, e.name));
+        GS_TRY(gs_parser__take_char(p, '['));
+        GS_TRY(gs_parser__dim(p, &e.dim));
         for (uint32_t i = 0; i < *edges; i++)
             if (strcmp(edge[i].name, e.name) == 0)
                 return GS_PARSER_ERROR(p, "'%s' is there already", e.name);
         edge[(*edges)++] = e;
-        st = gs_parser__take_char(p, ']');
+        GS_TRY(gs_parser__take_char(p, ']'));
     }
-    return st;
+    return GS_OK;
 }
 
 /* From the brackets on. */
@@ -791,20 +756,17 @@ static gs_status parse_layer(gs_parser *p)
     gs_model *m = p->m;
     gs_text_layer *l;
     void *array = m->layer;
-    gs_status st;
 
     if (!gs_parser__is_word(p, "layer"))
         return gs_parser__expected(p, m->layers == 0 ? "'layer'" : "'layer' or 'network'");
-    if ((st = grow_array(p, &array, m->layers, sizeof(*m->layer))) != GS_OK)
-        return st;
+    GS_TRY(grow_array(p, &array, m->layers, sizeof(*m->layer)));
     m->layer = array;
     l = &m->layer[m->layers++]; /* freed by gs_model_close() from here on */
     memset(l, 0, sizeof(*l));
     l->line = p->t.line;
     l->column = p->t.column;
-    if ((st = gs_parser__next(p)) != GS_OK ||
-        (st = take_name(p, l->name, "the layer's name", false)) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(take_name(p, l->name, "the layer's name", false));
     return parse_header_and_body(p, l);
 }
 

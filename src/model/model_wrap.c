@@ -305,10 +305,8 @@ gs_status gs_model__wrap(char **out, size_t *bytes, const gs_model *m, const gs_
     gs_writer w = {0};
     size_t length;
     const char *const text = gs_text_bytes(m->text, &length);
-    const gs_status st = check(m, c);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check(m, c));
     put(&w, text, length);
     say(&w, "%s\n# As torch_geometric.nn.models.BasicGNN with norm %s%s, jk %s%s.\nnetwork(x[in]) -> [out]:\n",
         length > 0 && text[length - 1] == '\n' ? "" : "\n", norms[c->norm].option, c->act_first ? ", act_first" : "",

@@ -33,12 +33,10 @@ gs_status gs_label_step_open(gs_label_step *s, const gs_label_step_options *opti
 {
     const gs_label_step_options *const o = options;
     const uint64_t width = o->width, pairs = o->most_pairs;
-    gs_status st;
 
     *s = (gs_label_step){.o = *o};
-    if ((st = gs_cpu_kernels_find(&s->kernels)) != GS_OK ||
-        (st = gs_perceptron_open(&s->perceptron, s->kernels, o->width, o->threads, o->product ? 1 : 2)) != GS_OK)
-        return st;
+    GS_TRY(gs_cpu_kernels_find(&s->kernels));
+    GS_TRY(gs_perceptron_open(&s->perceptron, s->kernels, o->width, o->threads, o->product ? 1 : 2));
     s->rows = gs_malloc_array(floats_of(o), sizeof(float));
     s->slot = gs_malloc_array(places_of(o), sizeof(*s->slot));
     s->split = gs_malloc_array(pairs, sizeof(*s->split));

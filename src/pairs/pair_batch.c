@@ -69,13 +69,12 @@ static gs_status take_memory(gs_pair_batches *b)
 gs_status gs_pair_batches_open(gs_pair_batches *b, const gs_store *store, const gs_pair_batch_options *options)
 {
     const uint32_t ends = options->asks[GS_PAIR_HEAD] + options->asks[GS_PAIR_TAIL];
-    gs_status st;
 
     *b = (gs_pair_batches){.options = *options};
     gs_random_key(b->key, options->seed, GS_RANDOM_PAIRS);
-    if ((st = gs_pair_source_open(&b->source, store, options->split)) != GS_OK ||
-        (st = check_pairs(b, store)) != GS_OK || (st = list_buckets(b)) != GS_OK)
-        return st;
+    GS_TRY(gs_pair_source_open(&b->source, store, options->split));
+    GS_TRY(check_pairs(b, store));
+    GS_TRY(list_buckets(b));
     const uint64_t pairs = GS_MIN(options->batch_size, b->source.largest),
                    wrong = gs_div_up(pairs, options->negatives) * options->negatives,
                    slots = 2 * pairs + ends * wrong;
@@ -134,10 +133,8 @@ static gs_status hold_bucket(gs_pair_batches *b)
     if (b->held_bucket != UINT32_MAX && b->done < b->held)
         return GS_OK;
     const uint32_t bucket = next_bucket(b);
-    const gs_status st = gs_pair_source_read(&b->source, bucket, b->all, b->all_labels);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_pair_source_read(&b->source, bucket, b->all, b->all_labels));
     b->done = b->held_bucket != UINT32_MAX ? 0 : b->done;
     b->held_bucket = bucket;
     b->held = pairs_of(b, bucket);
@@ -182,10 +179,7 @@ static void draw_all(gs_pair_batches *b, gs_pair_batch *batch, gs_pair_end given
 
 gs_status gs_pair_batches_next(gs_pair_batches *b, gs_pair_batch *out)
 {
-    const gs_status st = hold_bucket(b);
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(hold_bucket(b));
     const uint32_t n = (uint32_t)GS_MIN(b->options.batch_size, b->held - b->done);
     gs_pair_batch batch = {.epoch = b->epoch, .number = b->number++, .pairs = n, .negatives = b->options.negatives,
                            .groups = (n + b->options.negatives - 1) / b->options.negatives, .pair = b->pair,
@@ -240,10 +234,9 @@ static gs_status fill_seeds(void *context, gs_batch_seeds *out, void *memory, ui
                follows = b->sought && epoch == b->epoch && number == b->number;
     seed_memory *const m = memory;
     gs_pair_batch *const own = &m->batch;
-    gs_status st = follows ? GS_OK : gs_pair_batches_seek(b, epoch, number);
 
-    if (st != GS_OK || (st = gs_pair_batches_next(b, own)) != GS_OK)
-        return st;
+    GS_TRY(follows ? GS_OK : gs_pair_batches_seek(b, epoch, number));
+    GS_TRY(gs_pair_batches_next(b, own));
     uint32_t *at = (uint32_t *)(m->pair + own->pairs);
     memcpy(m->pair, own->pair, own->pairs * sizeof(*m->pair));
     own->pair = m->pair;

@@ -328,15 +328,12 @@ static gs_status note_known(void *context, const gs_pair *pair, uint64_t count)
 /* GS_EBUDGET: there is no room for all that are known of this block. */
 static gs_status find_known(gs_pair_ranks *r)
 {
-    gs_status st = GS_OK;
-
     note_queries(r);
-    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK; k++)
+    for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
         if (r->there[k])
-            st = gs_pair_source_each(&r->split[k], r->room, note_known, r);
-    if (st == GS_OK)
-        gs_radix_order(r->known_order, r->known_spare, r->known_end, r->known);
-    return st;
+            GS_TRY(gs_pair_source_each(&r->split[k], r->room, note_known, r));
+    gs_radix_order(r->known_order, r->known_spare, r->known_end, r->known);
+    return GS_OK;
 }
 
 /* ---- ranks ------------------------------------------------------------------ */
@@ -443,16 +440,14 @@ typedef struct finding {
 static gs_status rank_block(finding *f)
 {
     gs_pair_ranks *const r = f->r;
-    gs_status st;
 
-    if ((st = find_known(r)) != GS_OK || (st = fetch_ends(r, f->rows, f->values)) != GS_OK)
-        return st;
+    GS_TRY(find_known(r));
+    GS_TRY(fetch_ends(r, f->rows, f->values));
     for (uint32_t q = 0; q < 2 * r->pairs; q++)
         make_query(r, q, f->values);
     memset(r->greater, 0, 2ull * QUERIES * sizeof(*r->greater));
     r->at = 0;
-    if ((st = f->rows->each(f->rows->context, false, count_rows, r)) != GS_OK)
-        return st;
+    GS_TRY(f->rows->each(f->rows->context, false, count_rows, r));
     add_ranks(r, &f->sum);
     return GS_OK;
 }
@@ -503,21 +498,18 @@ static gs_status take_rows(void *context, uint64_t first, uint64_t rows, const f
 gs_status gs_pair_ranks_top(gs_pair_ranks *r, const uint32_t **id, const float **score, const gs_pair *pair,
                             uint32_t pairs, const gs_pair_rows *rows, const gs_decoder_values *values)
 {
-    gs_status st;
-
     r->pairs = pairs;
     memcpy(r->pair, pair, pairs * sizeof(*pair));
     memset(r->bests, 0, pairs * sizeof(*r->bests));
-    if ((st = fetch_ends(r, rows, values)) != GS_OK)
-        return st;
+    GS_TRY(fetch_ends(r, rows, values));
     for (uint32_t q = 0; q < pairs; q++)
         make_query(r, q, values);
     *id = r->best_id;
     *score = r->best;
-    st = rows->each(rows->context, true, take_rows, r);
-    for (uint64_t k = 0; k < (uint64_t)pairs * r->o.top && st == GS_OK; k++)
+    GS_TRY(rows->each(rows->context, true, take_rows, r));
+    for (uint64_t k = 0; k < (uint64_t)pairs * r->o.top; k++)
         r->best[k] += bias_of(r, values);
-    return st;
+    return GS_OK;
 }
 
 /* ---- random pairs ----------------------------------------------------------- */
@@ -567,12 +559,10 @@ static gs_status score_block(finding *f, uint32_t split)
 {
     gs_pair_ranks *const r = f->r;
     const uint32_t n = r->pairs;
-    gs_status st;
 
-    if ((st = gs_pair_ranks_score(r, r->above + r->scores, r->pair, n, f->rows, f->values)) != GS_OK ||
-        (st = draw_block(f, split)) != GS_OK ||
-        (st = gs_pair_ranks_score(r, r->below + r->scores, r->pair, n, f->rows, f->values)) != GS_OK)
-        return st;
+    GS_TRY(gs_pair_ranks_score(r, r->above + r->scores, r->pair, n, f->rows, f->values));
+    GS_TRY(draw_block(f, split));
+    GS_TRY(gs_pair_ranks_score(r, r->below + r->scores, r->pair, n, f->rows, f->values));
     r->scores += n;
     return GS_OK;
 }
@@ -648,14 +638,12 @@ gs_status gs_pair_ranks_find(gs_pair_ranks *r, gs_pair_figures *out, uint32_t sp
 {
     finding f = {.r = r, .rows = rows, .values = values, .by_auc = by_auc};
     gs_pair block[GS_RANK_PAIRS];
-    gs_status st;
 
     *out = (gs_pair_figures){.mrr = NAN, .hits = {NAN, NAN, NAN}, .auc = NAN};
     if (!r->there[split] || r->split[split].pairs == 0)
         return GS_OK;
     r->scores = 0;
-    if ((st = each_block(&f, split, block)) != GS_OK)
-        return st;
+    GS_TRY(each_block(&f, split, block));
     const double queries = 2 * (double)f.done;
     if (by_auc) {
         out->auc = area(r);

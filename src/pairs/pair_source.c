@@ -19,9 +19,7 @@ static gs_status link_number(gs_pair_source *s, uint64_t k, uint32_t *out)
     const uint64_t at = k * sizeof(*out), block = at / GS_SUM_BYTES;
 
     if (block != s->block) {
-        const gs_status st = gs_block_reader_next(&s->reader, block, &s->in_block);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_block_reader_next(&s->reader, block, &s->in_block));
         s->block = block;
     }
     *out = ((const uint32_t *)s->reader.block)[at % GS_SUM_BYTES / sizeof(*out)];
@@ -121,17 +119,14 @@ static gs_status read_edges(gs_pair_source *s, uint64_t bucket, gs_pair *pair)
                                     .index_bytes = gs_index_bytes(t), .edges = c->edges, .targets = c->targets,
                                     .operands = c->operands, .largest = c->largest};
     gs_chunk_view v;
-    gs_status st;
 
     if (c->edges == 0)
         return GS_OK;
-    if ((st = gs_pread_exact(s->fd, s->chunk, c->length, c->offset, s->path)) != GS_OK)
-        return st;
+    GS_TRY(gs_pread_exact(s->fd, s->chunk, c->length, c->offset, s->path));
     if (gs_hash64(s->chunk, c->length) != c->checksum)
         return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) does not match its checksum; make the store again", s->path,
                        destination, source);
-    if ((st = gs_chunk_view_make(&v, s->chunk, c->length, &expect, true)) != GS_OK)
-        return st;
+    GS_TRY(gs_chunk_view_make(&v, s->chunk, c->length, &expect, true));
     const uint32_t types = GS_MAX(gs_store_get_info(s->store)->edge_types, 1);
     if (v.type_bytes != t->data.type_bytes ||
         !list_edges(pair, &v, source * t->interval_rows, destination * t->interval_rows, types))
@@ -186,13 +181,11 @@ uint64_t gs_pair_source_bytes(const gs_pair_source *s)
 
 gs_status gs_pair_source_read(gs_pair_source *s, uint64_t bucket, gs_pair *pair, uint32_t *label)
 {
-    gs_status st = GS_OK;
-
     if (s->array == GS_ARRAY_COUNT)
         return read_edges(s, bucket, pair);
-    for (uint64_t k = 0; k < s->first[bucket + 1] - s->first[bucket] && st == GS_OK; k++)
-        st = read_link(s, s->first[bucket] + k, &pair[k], label != NULL ? &label[k] : NULL);
-    return st;
+    for (uint64_t k = 0; k < s->first[bucket + 1] - s->first[bucket]; k++)
+        GS_TRY(read_link(s, s->first[bucket] + k, &pair[k], label != NULL ? &label[k] : NULL));
+    return GS_OK;
 }
 
 gs_status gs_pair_source_at(gs_pair_source *s, uint64_t k, gs_pair *out) { return read_link(s, k, out, NULL); }

@@ -144,10 +144,8 @@ uint64_t gs_pair_step_bytes(const gs_pair_step_options *o)
 static gs_status take_projection(gs_pair_step *s)
 {
     const gs_pair_step_options *const o = &s->o;
-    const gs_status st = gs_perceptron_open(&s->perceptron, s->kernels, o->width, o->threads, 2);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_perceptron_open(&s->perceptron, s->kernels, o->width, o->threads, 2));
     s->projected = gs_arena_take(&s->arrays, 2ull * o->most_rows * o->width, sizeof(float));
     s->projected_row = gs_arena_take(&s->arrays, o->most_slots, sizeof(uint32_t));
     s->d_rows = gs_arena_take(&s->arrays, (size_t)o->most_rows * o->width, sizeof(float));
@@ -158,12 +156,11 @@ static gs_status take_projection(gs_pair_step *s)
 gs_status gs_pair_step_open(gs_pair_step *s, const gs_pair_step_options *options)
 {
     const gs_pair_step_options *const o = options;
-    gs_status st;
 
     *s = (gs_pair_step){.o = *o, .columns = columns_of(o), .scratch_bytes = scratch_bytes(o)};
-    if ((st = gs_cpu_kernels_find(&s->kernels)) != GS_OK ||
-        (o->decoder->projects && (st = take_projection(s)) != GS_OK))
-        return st;
+    GS_TRY(gs_cpu_kernels_find(&s->kernels));
+    if (o->decoder->projects)
+        GS_TRY(take_projection(s));
     s->rows = gs_arena_take(&s->arrays, (size_t)o->most_rows * o->width, sizeof(float));
     s->d_slot = gs_arena_take(&s->arrays, (size_t)o->most_slots * o->width, sizeof(float));
     s->loss = gs_arena_take(&s->arrays, gs_div_up(o->most_pairs, o->negatives), sizeof(double));

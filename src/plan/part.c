@@ -44,12 +44,11 @@ static gs_status add_run(listing *x, gs_block_run run)
 static gs_status copy_runs(listing *x, gs_task *t)
 {
     const gs_block_run *const run = &x->whole->run[t->first_run];
-    gs_status st = GS_OK;
 
     t->first_run = x->out->runs;
-    for (uint32_t r = 0; r < t->runs && st == GS_OK; r++)
-        st = add_run(x, run[r]);
-    return st;
+    for (uint32_t r = 0; r < t->runs; r++)
+        GS_TRY(add_run(x, run[r]));
+    return GS_OK;
 }
 
 /* Of the rows that `t` moves by themselves those that `rank` has. */
@@ -133,7 +132,6 @@ static gs_status copy_regs(listing *x, gs_task *t)
 static gs_status list_computation(listing *x, uint32_t i, const gs_reach *before)
 {
     gs_task t = x->whole->task[i];
-    gs_status st;
 
     if (t.device != x->rank && t.kind != GS_TASK_STATISTICS)
         return GS_OK;
@@ -143,8 +141,8 @@ static gs_status list_computation(listing *x, uint32_t i, const gs_reach *before
     t.place = here(t.place);
     t.source = here(t.source);
     t.chunk = here(t.chunk);
-    st = copy_regs(x, &t);
-    return st == GS_OK ? gs_part_waits_add(&x->waits, i, &t, before) : st;
+    GS_TRY(copy_regs(x, &t));
+    return gs_part_waits_add(&x->waits, i, &t, before);
 }
 
 /* Moves to a device wait for what came to the same place before, as lanes of the part share what was one lane. */
@@ -273,12 +271,10 @@ static gs_status list_transfer(listing *x, uint32_t i, const gs_reach *before)
 static gs_status list_task(listing *x, uint32_t i, const gs_reach *before)
 {
     const gs_task *const t = &x->whole->task[i];
-    gs_status st;
 
     if (t->kind != GS_TASK_MOVE)
         return list_computation(x, i, before);
-    if ((st = gs_owners_follow(&x->owners, i)) != GS_OK)
-        return st;
+    GS_TRY(gs_owners_follow(&x->owners, i));
     switch (gs_task_driver(t)) {
     case GS_DRIVER_IO:
         return list_transfer(x, i, before);
@@ -408,20 +404,18 @@ static gs_status begin(listing *x)
 static gs_status list_all(listing *x)
 {
     const uint32_t setup = gs_program_pass(x->program, "setup");
-    gs_status st;
 
-    if ((st = begin(x)) != GS_OK || (st = gs_owners_open(&x->owners, x->whole, x->program)) != GS_OK ||
-        (st = gs_owners_begin(&x->owners)) != GS_OK ||
-        (st = gs_part_waits_open(&x->waits, x->whole, x->out)) != GS_OK)
-        return st;
+    GS_TRY(begin(x));
+    GS_TRY(gs_owners_open(&x->owners, x->whole, x->program));
+    GS_TRY(gs_owners_begin(&x->owners));
+    GS_TRY(gs_part_waits_open(&x->waits, x->whole, x->out));
     if (setup != GS_NONE)
-        st = list_pass(x, setup);
-    for (uint32_t p = 0; p < x->whole->passes && st == GS_OK; p++)
+        GS_TRY(list_pass(x, setup));
+    for (uint32_t p = 0; p < x->whole->passes; p++)
         if (p != setup)
-            st = list_pass(x, p);
-    if (st == GS_OK)
-        list_residents(x);
-    return st;
+            GS_TRY(list_pass(x, p));
+    list_residents(x);
+    return GS_OK;
 }
 
 gs_status gs_plan_take_part(gs_plan **out, const gs_plan *whole, const gs_program *program, uint32_t parts,

@@ -314,10 +314,9 @@ gs_status gs_owners_begin(gs_owners *o)
 static gs_status follow_pass(gs_owners *o, uint32_t pass)
 {
     const gs_plan_pass *const p = &o->plan->pass[pass];
-    gs_status st = GS_OK;
-    for (uint32_t i = p->first_task; i < p->first_task + p->tasks && st == GS_OK; i++)
-        st = gs_owners_follow(o, i);
-    return st;
+    for (uint32_t i = p->first_task; i < p->first_task + p->tasks; i++)
+        GS_TRY(gs_owners_follow(o, i));
+    return GS_OK;
 }
 
 gs_status gs_owners_open(gs_owners *o, const gs_plan *plan, const gs_program *program)

@@ -103,17 +103,16 @@ static gs_status add_lane(gs_part_waits *w, uint32_t own, uint32_t lane, uint32_
 static gs_status add_deps(gs_part_waits *w, uint32_t i, uint32_t lane, const gs_reach *before)
 {
     const gs_task *const t = &w->whole->task[i];
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < GS_PART_LANES && st == GS_OK; k++)
+    for (uint32_t k = 0; k < GS_PART_LANES; k++)
         if (k != lane || !ends_in_order(lane) || lane >= GS_LANE_SEND)
-            st = add_lane(w, lane, k, before->before[k]);
-    for (uint32_t d = 0; d < t->deps && st == GS_OK; d++) {
+            GS_TRY(add_lane(w, lane, k, before->before[k]));
+    for (uint32_t d = 0; d < t->deps; d++) {
         const uint32_t of = w->whole->dep[t->first_dep + d];
-        for (uint32_t k = w->first[of]; is_named(w, of) && k < w->first[of + 1] && st == GS_OK; k++)
-            st = add_dep(w, k);
+        for (uint32_t k = w->first[of]; is_named(w, of) && k < w->first[of + 1]; k++)
+            GS_TRY(add_dep(w, k));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Makes them a set, ascending, each once. They are few. */
@@ -153,7 +152,6 @@ gs_status gs_part_waits_add(gs_part_waits *w, uint32_t i, const gs_task *t, cons
 {
     gs_plan *const p = w->part;
     const uint32_t lane = gs_task_lane(t);
-    gs_status st;
 
     if (p->tasks == w->task_room) {
         const uint32_t room = GS_MAX(2 * w->task_room, 256);
@@ -166,8 +164,7 @@ gs_status gs_part_waits_add(gs_part_waits *w, uint32_t i, const gs_task *t, cons
     gs_task *const to = &p->task[p->tasks];
     *to = *t;
     to->first_dep = p->deps;
-    if ((st = add_deps(w, i, lane, before)) != GS_OK)
-        return st;
+    GS_TRY(add_deps(w, i, lane, before));
     if (p->deps > to->first_dep)
         sort_deps(p, to->first_dep);
     to->deps = p->deps - to->first_dep;

@@ -755,21 +755,17 @@ static gs_status check_tables(const gs_program *p)
 
 gs_status gs_program_check(const gs_program *p)
 {
-    gs_status st = check_params(p);
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check_params(p));
     /* Tiles of rows are written as whole blocks, which two tiles would share where rows are not whole words. */
     for (uint32_t i = 0; i < p->arrays; i++)
         if (p->array[i].width == 0 || p->array[i].dtype >= GS_DTYPE_COUNT ||
             (p->array[i].store_id < 0 && p->array[i].dtype != GS_F32 &&
              (p->array[i].dtype != GS_BF16 || p->array[i].width % 2 != 0)))
             return gs_fail(GS_EINVAL, "program: array %u (%s) has no valid type or width", i, p->array[i].name);
-    if ((st = check_tables(p)) != GS_OK)
-        return st;
+    GS_TRY(check_tables(p));
     if (p->logits != GS_NONE && p->logits >= p->arrays)
         return gs_fail(GS_EINVAL, "program: the logits are array %u of %u", p->logits, p->arrays);
-    for (uint32_t i = 0; i < p->passes && st == GS_OK; i++)
-        st = check_pass(p, &p->pass[i]);
-    return st;
+    for (uint32_t i = 0; i < p->passes; i++)
+        GS_TRY(check_pass(p, &p->pass[i]));
+    return GS_OK;
 }

@@ -208,17 +208,15 @@ typedef struct parting {
 /* Adds `parts` arrays of the columns of one of `width`. */
 static gs_status add_parts(parting *x, uint32_t *first, const char *name, uint32_t width)
 {
-    gs_status st = GS_OK;
-
     *first = x->p->arrays;
-    for (uint32_t k = 0; k < x->parts && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < x->parts; k++) {
         const uint32_t from = part_begins(width, x->parts, k);
         gs_array a = {.dtype = GS_F32, .width = part_begins(width, x->parts, k + 1) - from, .store_id = -1};
         uint32_t index;
         snprintf(a.name, sizeof(a.name), "%.50s from %u", name, from);
-        st = gs_program_add_array(x->p, &index, &a);
+        GS_TRY(gs_program_add_array(x->p, &index, &a));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Of an array that an edge pass reads by parts. */

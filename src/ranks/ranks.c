@@ -86,20 +86,17 @@ static gs_status meet(gs_status own)
     int32_t all[GS_RANKS_MOST];
     char why[GS_ERROR_BYTES];
     uint32_t first = 0;
-    gs_status st;
 
     if (ranks.failed)
         return own != GS_OK ? own : gs_fail(GS_EIO, "the ranks have failed before");
     snprintf(why, sizeof(why), "%s", own != GS_OK ? gs_last_error() : "");
-    if ((st = gather(all, &mine, sizeof(mine))) != GS_OK)
-        return st;
+    GS_TRY(gather(all, &mine, sizeof(mine)));
     while (first < ranks.count && all[first] == GS_OK)
         first++;
     if (first == ranks.count)
         return GS_OK;
     ranks.failed = true;
-    if ((st = share(why, sizeof(why), first)) != GS_OK)
-        return st;
+    GS_TRY(share(why, sizeof(why), first));
     bool same = true;
     for (uint32_t r = 0; r < ranks.count; r++)
         same = same && all[r] == all[first];
@@ -377,15 +374,14 @@ static gs_status time_round(double *seconds, uint64_t bytes)
 gs_status gs_ranks_measure(double *bps, double *seconds)
 {
     double own[2] = {HOST_SECONDS, 0}, all[GS_RANKS_MOST][2];
-    gs_status st = GS_OK;
 
     *bps = HOST_BPS;
     *seconds = HOST_SECONDS;
     if (ranks.on_host == ranks.count)
         return GS_OK;
-    if ((st = time_round(&own[0], 1)) != GS_OK || (st = time_round(&own[1], CHUNK_BYTES)) != GS_OK ||
-        (st = gs_ranks_gather(all, own, sizeof(own))) != GS_OK)
-        return st;
+    GS_TRY(time_round(&own[0], 1));
+    GS_TRY(time_round(&own[1], CHUNK_BYTES));
+    GS_TRY(gs_ranks_gather(all, own, sizeof(own)));
     double most = 0, per_chunk = 0;
     for (uint32_t r = 0; r < ranks.count; r++) {
         most = fmax(most, all[r][0]);

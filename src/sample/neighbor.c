@@ -403,16 +403,12 @@ static void end_hop(gs_batch *b, const gs_sampler *s, gs_batch_arena *a, uint32_
 
 static gs_status draw_hops(const gs_sample_pass *w)
 {
-    gs_status st = GS_OK;
-
     for (uint32_t h = 0; h < w->s->options.hops; h++) {
-        if ((st = find_types(w)) != GS_OK)
-            return st;
+        GS_TRY(find_types(w));
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(w->threads, 1u)) if (w->threads > 1)
         for (uint32_t k = 0; k < w->batches; k++)
             draw_hop(&w->batch[k], w->s, w->arena[k], h);
-        if ((st = resolve(w)) != GS_OK)
-            return st;
+        GS_TRY(resolve(w));
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(w->threads, 1u)) if (w->threads > 1)
         for (uint32_t k = 0; k < w->batches; k++)
             end_hop(&w->batch[k], w->s, w->arena[k], h);

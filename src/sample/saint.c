@@ -144,14 +144,13 @@ static bool draw_edges(const gs_sampler *s, gs_batch_arena *a, const gs_batch *b
 /* Takes the vertices that a pass over columns gave as answers. */
 static gs_status take_answers(const gs_sample_pass *w, uint32_t query)
 {
-    const gs_status st = gs_columns__ask(w, query);
-
-    for (uint32_t k = 0; k < w->batches && st == GS_OK; k++) {
+    GS_TRY(gs_columns__ask(w, query));
+    for (uint32_t k = 0; k < w->batches; k++) {
         const gs_list_query *const q = &w->arena[k]->query[query];
         for (uint32_t i = 0; i < q->count && !w->batch[k].overflows; i++)
             w->batch[k].overflows = !may_go_on(w->s, i) || !draw_vertex(w->arena[k], q->far[i]);
     }
-    return st;
+    return GS_OK;
 }
 
 /* The pass over lists of out-edges, or over the only ones that there are. */
@@ -224,15 +223,14 @@ static void ask_step(const gs_sampler *s, gs_batch_arena *a, const gs_batch *b)
 static gs_status walk_vertices(const gs_sample_pass *w)
 {
     const gs_sample_pass along = pass_out(w);
-    gs_status st = GS_OK;
 
     begin(w, w->columns != NULL ? begin_walks : draw_walks);
-    for (uint32_t step = 0; w->columns != NULL && step < w->s->options.walk_length && st == GS_OK; step++) {
+    for (uint32_t step = 0; w->columns != NULL && step < w->s->options.walk_length; step++) {
         for (uint32_t k = 0; k < w->batches; k++)
             ask_step(w->s, w->arena[k], &w->batch[k]);
-        st = take_answers(&along, 0);
+        GS_TRY(take_answers(&along, 0));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- rows ---------------------------------------------------------------- */
@@ -537,19 +535,18 @@ static gs_status draw_together(covering *c, const gs_sampler *s, gs_batch_arena 
 {
     gs_batch b[TOGETHER];
     const gs_sample_pass w = {s, s->in->columns, b, arena, together, 1};
-    gs_status st = GS_OK;
 
-    while (c->total < c->want && st == GS_OK) {
+    while (c->total < c->want) {
         for (uint32_t k = 0; k < together; k++) {
             b[k] = (gs_batch){.epoch = COVER_EPOCH, .number = c->batches + k};
             gs_unique_clear(&arena[k]->unique);
         }
-        if ((st = s->law->draw_vertices(&w)) == GS_OK)
-            st = gs_sample__check_stop(s);
-        for (uint32_t k = 0; k < together && st == GS_OK && c->total < c->want; k++)
-            st = b[k].overflows ? gs_sample__overflow(&b[k], s) : add_batch(c, arena[k]);
+        GS_TRY(s->law->draw_vertices(&w));
+        GS_TRY(gs_sample__check_stop(s));
+        for (uint32_t k = 0; k < together && c->total < c->want; k++)
+            GS_TRY(b[k].overflows ? gs_sample__overflow(&b[k], s) : add_batch(c, arena[k]));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status draw_batches(covering *c, const gs_sampler *s)

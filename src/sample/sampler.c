@@ -229,11 +229,10 @@ static gs_status draw_pass(gs_batch *out, const gs_sampler *s, gs_batch_arena *c
 static gs_status take_seeds(const gs_batch *batch, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t batches)
 {
     const gs_seed_source *const from = s->options.seeds;
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < batches && from != NULL && st == GS_OK; k++)
-        st = from->fill(from->context, &arena[k]->seeds, arena[k]->seed_memory, batch[k].epoch, batch[k].number);
-    return st;
+    for (uint32_t k = 0; k < batches && from != NULL; k++)
+        GS_TRY(from->fill(from->context, &arena[k]->seeds, arena[k]->seed_memory, batch[k].epoch, batch[k].number));
+    return GS_OK;
 }
 
 gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_arena *a, uint32_t epoch, uint32_t number,

@@ -308,21 +308,18 @@ static gs_status take_lists(struct emitter *e)
 {
     const gs_choice *const c = e->c;
     gs_plan *const p = e->plan;
-    gs_status st = GS_OK;
 
     if (c->counts)
         return GS_OK;
-    if ((st = take_list((void **)&p->task, &e->room.task, c->last.tasks, sizeof(*p->task))) == GS_OK &&
-        (st = take_list((void **)&p->dep, &e->room.dep, c->last.deps, sizeof(*p->dep))) == GS_OK &&
-        (st = take_list((void **)&p->reg, &e->room.reg, c->last.regs, sizeof(*p->reg))) == GS_OK)
-        st = take_list((void **)&p->run, &e->room.run, c->last.runs, sizeof(*p->run));
-    return st;
+    GS_TRY(take_list((void **)&p->task, &e->room.task, c->last.tasks, sizeof(*p->task)));
+    GS_TRY(take_list((void **)&p->dep, &e->room.dep, c->last.deps, sizeof(*p->dep)));
+    GS_TRY(take_list((void **)&p->reg, &e->room.reg, c->last.regs, sizeof(*p->reg)));
+    return take_list((void **)&p->run, &e->room.run, c->last.runs, sizeof(*p->run));
 }
 
 static gs_status emitter_open(struct emitter *e)
 {
     const gs_program *p = e->l->program;
-    gs_status st;
 
     gs_ring_init(&e->memory[GS_HOST].ring, e->c->ring_bytes);
     e->memory[GS_HOST].ring_at = gs_place_on_host(GS_REGION_RING, 0);
@@ -339,8 +336,7 @@ static gs_status emitter_open(struct emitter *e)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     e->plan->devices = e->l->memory.own;
     describe_memories(e);
-    if ((st = take_scratch(e)) != GS_OK)
-        return st;
+    GS_TRY(take_scratch(e));
     e->room.resident = p->arrays + e->l->sets;
     e->plan->resident = gs_calloc(e->room.resident, sizeof(*e->plan->resident));
     e->plan->pass = gs_calloc(p->passes + 1, sizeof(*e->plan->pass));
@@ -349,11 +345,10 @@ static gs_status emitter_open(struct emitter *e)
     if (e->plan->resident == NULL || e->plan->pass == NULL || e->plan->spill.first == NULL ||
         e->plan->spill.bytes == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
-    if ((st = gs_emit__spill_open(e)) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__spill_open(e));
     e->plan->passes = p->passes;
-    if ((st = list_residents(e)) != GS_OK || (st = take_lists(e)) != GS_OK)
-        return st;
+    GS_TRY(list_residents(e));
+    GS_TRY(take_lists(e));
     return gs_emit__cache_open(e);
 }
 

@@ -174,12 +174,11 @@ static void wait_for_users(struct emitter *e, const struct cell *c)
 /* Reads of the host begin in their order, so whoever comes after this one finds the rest of the bytes unused. */
 static gs_status vacate(struct memory *k, uint64_t at, uint64_t end, uint32_t last)
 {
-    gs_status st;
     if (!k->is.many_lanes || at >= end || last == GS_NONE)
         return GS_OK;
-    if ((st = gs_emit__grow((void **)&k->vacated, &k->vacated_room, k->vacancies + 1, sizeof(*k->vacated))) == GS_OK)
-        k->vacated[k->vacancies++] = (struct vacated){at, end - at, last};
-    return st;
+    GS_TRY(gs_emit__grow((void **)&k->vacated, &k->vacated_room, k->vacancies + 1, sizeof(*k->vacated)));
+    k->vacated[k->vacancies++] = (struct vacated){at, end - at, last};
+    return GS_OK;
 }
 
 /* The parts of [first, end), last used by `last`, that are not in [at, at + bytes). */
@@ -335,17 +334,16 @@ static gs_status list_first(struct emitter *e, struct memory *host)
 static gs_status open_devices(struct emitter *e)
 {
     const gs_device_cache *const c = &e->c->device;
-    gs_status st = GS_OK;
 
-    for (uint32_t d = 0; d < c->devices && st == GS_OK; d++) {
+    for (uint32_t d = 0; d < c->devices; d++) {
         struct memory *const k = &e->memory[GS_DEVICE_MEMORIES + d];
         k->base = e->c->arena_bytes + e->c->staging_bytes;
         k->tracing = c->tracing;
-        st = cells_open(e, k, gs_layout_units(e->l));
-        for (uint32_t i = 0; i < c->fixeds[d] && st == GS_OK; i++)
-            st = list_resident(e, k, c->fixed[d][i].unit, c->fixed[d][i].place);
+        GS_TRY(cells_open(e, k, gs_layout_units(e->l)));
+        for (uint32_t i = 0; i < c->fixeds[d]; i++)
+            GS_TRY(list_resident(e, k, c->fixed[d][i].unit, c->fixed[d][i].place));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_emit__cache_open(struct emitter *e)
@@ -431,15 +429,13 @@ void gs_emit__cache_close(struct emitter *e)
 static gs_status enter(struct emitter *e, struct memory *k, uint32_t unit, const struct want *how, uint64_t *to)
 {
     gs_cache_list *const list = k->list;
-    gs_status st;
 
     if (list == NULL)
         return GS_OK;
     const uint32_t n = k->accesses++;
     k->cell[unit].access = n;
     if (k->tracing) {
-        if ((st = gs_emit__grow((void **)&list->access, &list->room, n + 1, sizeof(*list->access))) != GS_OK)
-            return st;
+        GS_TRY(gs_emit__grow((void **)&list->access, &list->room, n + 1, sizeof(*list->access)));
         list->access[n] = (gs_cache_access){.unit = unit, .whole = how->whole, .bytes = unit_bytes(e, k, unit),
                                             .made = how->made, .serves = how->serves};
         list->accesses = n + 1;
@@ -474,13 +470,11 @@ static void use(struct memory *k, uint32_t unit, struct unit *out)
 /* A unit that is in use already gets no access of its own: its use becomes longer. */
 static gs_status find(struct emitter *e, struct memory *k, const struct want *w, struct unit *out, uint64_t *to)
 {
-    gs_status st = GS_OK;
-
     if (k->cell == NULL)
         return GS_OK;
     struct cell *const c = &k->cell[w->unit];
-    if (!w->again && c->users == 0 && (st = enter(e, k, w->unit, w, to)) != GS_OK)
-        return st;
+    if (!w->again && c->users == 0)
+        GS_TRY(enter(e, k, w->unit, w, to));
     c->users++;
     out->cached = w->unit + 1;
     if (*to == GS_CACHE_NOWHERE && c->place != GS_CACHE_NOWHERE && c->held)
@@ -543,10 +537,9 @@ gs_status gs_emit__look(struct emitter *e, struct memory *k, const struct want *
 
 gs_status gs_emit__settle(struct emitter *e, struct memory *k, uint32_t unit, uint64_t to, struct unit *out)
 {
-    const gs_status st = settle(e, k, unit, to);
-    if (st == GS_OK)
-        use(k, unit, out);
-    return st;
+    GS_TRY(settle(e, k, unit, to));
+    use(k, unit, out);
+    return GS_OK;
 }
 
 /* In the vertex program of a stage that leaves rows out nothing is an access. */

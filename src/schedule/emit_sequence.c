@@ -70,28 +70,25 @@ static gs_status begin_interval(struct emitter *e, uint32_t interval, uint32_t l
     const uint64_t half = 4 * width_of(e) * e->l->chunks->interval_rows;
     struct unit u;
     uint32_t task;
-    gs_status st;
 
     if (!gs_emit__target_needed(e, interval))
         return GS_OK;
-    if ((st = gs_emit__zero(e, state_place(e, 0, local, false), 2 * half, &task)) != GS_OK ||
-        (st = gs_emit__zero(e, state_place(e, gradient_slot(e), local, true), half, &task)) != GS_OK ||
-        (st = gs_emit__rows_here(e, array, interval, 0, rows, false, &u)) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__zero(e, state_place(e, 0, local, false), 2 * half, &task));
+    GS_TRY(gs_emit__zero(e, state_place(e, gradient_slot(e), local, true), half, &task));
+    GS_TRY(gs_emit__rows_here(e, array, interval, 0, rows, false, &u));
     gs_emit__wait(e, u.read);
-    if ((st = copy(e, state_place(e, gradient_slot(e), local, false), u.place, 4 * width_of(e) * rows, &task)) == GS_OK)
-        gs_emit__release(e, &u, task);
-    return st;
+    GS_TRY(copy(e, state_place(e, gradient_slot(e), local, false), u.place, 4 * width_of(e) * rows, &task));
+    gs_emit__release(e, &u, task);
+    return GS_OK;
 }
 
 /* Begins the block that the device holds. */
 static gs_status begin_block(struct emitter *e)
 {
     const struct block b = gs_emit__here(e)->block;
-    gs_status st = GS_OK;
-    for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
-        st = begin_interval(e, b.first + t, t);
-    return st;
+    for (uint32_t t = 0; t < b.count; t++)
+        GS_TRY(begin_interval(e, b.first + t, t));
+    return GS_OK;
 }
 
 /* ---- chunks ---- */
@@ -293,12 +290,11 @@ static gs_status back(struct emitter *e, uint32_t index)
 /* The group's states, but those at its start, and then its chunks in reverse. */
 static gs_status back_group(struct emitter *e, uint32_t first, uint32_t end)
 {
-    gs_status st = GS_OK;
-    for (uint32_t i = first; i + 1 < end && st == GS_OK; i++)
-        st = unroll(e, i, slot_of(e, i), slot_of(e, i + 1));
-    for (uint32_t i = end; i-- > first && st == GS_OK;)
-        st = back(e, i);
-    return st;
+    for (uint32_t i = first; i + 1 < end; i++)
+        GS_TRY(unroll(e, i, slot_of(e, i), slot_of(e, i + 1)));
+    for (uint32_t i = end; i-- > first;)
+        GS_TRY(back(e, i));
+    return GS_OK;
 }
 
 gs_status gs_emit__back_pass(struct emitter *e)

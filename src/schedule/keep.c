@@ -306,14 +306,12 @@ static gs_status plan_list(gs_choice *c, const gs_layout *l, uint32_t device, ui
                                .fixed = fixed, .fixeds = fixeds};
     for (uint32_t i = 0; i < list->accesses; i++) /* lasting rows change on the host, between passes */
         list->access[i].renewed = made_in(l, list->access[i].unit) == pass || is_lasting(l, list->access[i].unit);
-    const gs_status st = gs_cache_plan_make(plan, &in);
 
-    if (st == GS_OK) {
-        list->plan = plan;
-        k->used[device] = GS_MAX(k->used[device], gs_align_up(plan->used_bytes, GS_BLOCK_BYTES));
-        k->used_bytes = GS_MAX(k->used_bytes, k->used[device]);
-    }
-    return st;
+    GS_TRY(gs_cache_plan_make(plan, &in));
+    list->plan = plan;
+    k->used[device] = GS_MAX(k->used[device], gs_align_up(plan->used_bytes, GS_BLOCK_BYTES));
+    k->used_bytes = GS_MAX(k->used_bytes, k->used[device]);
+    return GS_OK;
 }
 
 static int by_place(const void *a, const void *b)

@@ -141,11 +141,9 @@ static gs_status try_rings(const gs_layout *l, gs_choice *c, uint64_t ring, uint
 static gs_status bound(gs_least *out, const gs_layout *l, gs_choice *c, bool staged)
 {
     const uint64_t step = 16 * GS_BLOCK_BYTES, staging = staged ? GS_RING_ENDLESS : c->staging_bytes;
-    gs_status st;
 
     gs_choice_keep(c, l, 0);
-    if ((st = try_rings(l, c, GS_RING_ENDLESS, staging, &out->tables)) != GS_OK)
-        return st;
+    GS_TRY(try_rings(l, c, GS_RING_ENDLESS, staging, &out->tables));
     if (staged && c->live_staging > c->spare_bytes)
         return GS_ENOFIT;
     if (staged)
@@ -189,10 +187,7 @@ static gs_status find_ring(gs_least *out, const gs_layout *l, gs_choice *c, uint
 /* With chunks that come together or alone, as `c` says. */
 static gs_status least_ring(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t most)
 {
-    const gs_status st = out->tables > 0 ? GS_OK : bound(out, l, c, false);
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(out->tables > 0 ? GS_OK : bound(out, l, c, false));
     out->beyond = out->host > c->host_most;
     return out->beyond ? GS_ENOFIT : find_ring(out, l, c, most);
 }
@@ -596,14 +591,13 @@ gs_status gs_choice_refuse(gs_choice *c, const gs_layout *l)
     const gs_schedule_config *cfg = l->config;
     const uint64_t arena = gs_layout_least_arena(l);
     uint64_t device = 0;
-    gs_status st;
 
     gs_device_cache_drop(c);
     if (cfg->no_sizes)
         return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     c->host_most = UINT64_MAX;
-    if (cfg->host_parts == 0 && (st = least_device(&device, l, c, arena)) != GS_OK)
-        return st;
+    if (cfg->host_parts == 0)
+        GS_TRY(least_device(&device, l, c, arena));
     return device <= cfg->device_memory || cfg->host_parts > 0 ? refuse_host(c, l, arena, device)
                                                                : refuse_device(c, l, device);
 }

@@ -138,15 +138,13 @@ static gs_status open_lot(gs_ring_sim *r, uint32_t at)
  * goes on, that one fills while this one empties. */
 static gs_status make_room(gs_ring_sim *r, gs_ring_spot *s)
 {
-    gs_status st;
     if (s->i == 0 && s->lot > 0 && r->lot[s->lot - 1].pieces < GS_RING_LOT)
         *s = (gs_ring_spot){s->lot - 1, r->lot[s->lot - 1].pieces};
     if (s->i == 0 && (s->lot == r->lots || r->lot[s->lot].pieces == GS_RING_LOT))
         return open_lot(r, s->lot);
     if (r->lot[s->lot].pieces < GS_RING_LOT)
         return GS_OK;
-    if ((st = open_lot(r, s->lot + 1)) != GS_OK)
-        return st;
+    GS_TRY(open_lot(r, s->lot + 1));
     gs_ring_lot *const full = &r->lot[s->lot];
     full[1].pieces = GS_RING_LOT - s->i;
     memcpy(full[1].piece, &full->piece[s->i], full[1].pieces * sizeof(*full->piece));
@@ -157,9 +155,7 @@ static gs_status make_room(gs_ring_sim *r, gs_ring_spot *s)
 /* In front of `s`, which then is the spot behind it. */
 static gs_status insert(gs_ring_sim *r, gs_ring_spot *s, gs_ring_piece p)
 {
-    const gs_status st = make_room(r, s);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(make_room(r, s));
     gs_ring_lot *const lot = &r->lot[s->lot];
     memmove(&lot->piece[s->i + 1], &lot->piece[s->i], (lot->pieces++ - s->i) * sizeof(p));
     lot->piece[s->i] = p;
@@ -225,11 +221,9 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
                        uint32_t *wait_count)
 {
     uint64_t at = 0;
-    gs_status st;
 
     bytes = gs_align_up(GS_MAX(bytes, 1), GS_BLOCK_BYTES);
-    if ((st = find_place(r, bytes, &at)) != GS_OK)
-        return st;
+    GS_TRY(find_place(r, bytes, &at));
 
     /* Dead pieces below the new one go; what sticks out of it on either side
      * stays, so that whoever takes those bytes later waits as well. */
@@ -253,10 +247,11 @@ gs_status gs_ring_take(gs_ring_sim *r, uint64_t bytes, uint64_t *offset, uint32_
         }
     }
     take_out(r, &to, covered);
-    if ((before.bytes && (st = insert(r, &to, before)) != GS_OK) ||
-        (st = insert(r, &to, (gs_ring_piece){.offset = at, .bytes = bytes, .release = GS_NONE})) != GS_OK ||
-        (tail.bytes && (st = insert(r, &to, tail)) != GS_OK))
-        return st;
+    if (before.bytes)
+        GS_TRY(insert(r, &to, before));
+    GS_TRY(insert(r, &to, (gs_ring_piece){.offset = at, .bytes = bytes, .release = GS_NONE}));
+    if (tail.bytes)
+        GS_TRY(insert(r, &to, tail));
     r->put = to;
     r->head = at + bytes;
     r->taken += bytes;

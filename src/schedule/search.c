@@ -446,14 +446,13 @@ static gs_status devices_again(const struct best *best, const gs_layout *l, gs_c
 {
     uint64_t tables;
     uint32_t tasks;
-    gs_status st;
 
     if (best->listed == 0) {
         gs_device_cache_drop(c);
         return divide(c, l, best->staging, best->whole);
     }
-    if ((st = gs_device_cache_begin(c, l)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
-        return st;
+    GS_TRY(gs_device_cache_begin(c, l));
+    GS_TRY(probe_arena(l, c, &tables, &tasks));
     return divide(c, l, best->staging, best->whole);
 }
 
@@ -586,10 +585,9 @@ static gs_status try_staging(struct best *best, const gs_layout *l, gs_choice *c
 {
     uint64_t tables;
     uint32_t tasks;
-    gs_status st;
 
-    if ((st = divide(c, l, staging, false)) != GS_OK || (st = probe_arena(l, c, &tables, &tasks)) != GS_OK)
-        return st;
+    GS_TRY(divide(c, l, staging, false));
+    GS_TRY(probe_arena(l, c, &tables, &tasks));
     return try_host(best, l, c, tables, false);
 }
 
@@ -635,15 +633,14 @@ static gs_status try_tightly(struct best *best, const gs_layout *l, gs_choice *c
 static gs_status try_named(struct best *best, const gs_layout *l, gs_choice *c, uint64_t least)
 {
     const uint64_t most = l->config->device_memory - l->config->device_fixed;
-    gs_status st = GS_OK;
 
-    for (uint64_t arena = GS_REFUSED_ARENAS * least; arena >= least && !best->found && st == GS_OK; arena /= 2)
+    for (uint64_t arena = GS_REFUSED_ARENAS * least; arena >= least && !best->found; arena /= 2)
         if (arena <= most && !is_enough(best, l))
-            st = try_tightly(best, l, c, arena);
-    for (uint32_t k = 0; k < best->held->count && !best->found && st == GS_OK; k++)
+            GS_TRY(try_tightly(best, l, c, arena));
+    for (uint32_t k = 0; k < best->held->count && !best->found; k++)
         if (!l->config->any_plan && !is_enough(best, l))
-            st = try_tightly(best, l, c, best->held->arena[k]);
-    return st;
+            GS_TRY(try_tightly(best, l, c, best->held->arena[k]));
+    return GS_OK;
 }
 
 /* What an arena costs to try: it is counted, and planned with some rings. */

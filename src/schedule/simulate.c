@@ -646,9 +646,7 @@ gs_status gs_simulate_once(gs_predicted *out, gs_plan *plan, const gs_simulation
     const uint64_t by = costs_of(in);
 
     if (pass->predicted_by != by) {
-        const gs_status st = gs_simulate(&pass->predicted, in);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_simulate(&pass->predicted, in));
         pass->predicted_by = by;
     }
     *out = pass->predicted;

@@ -235,10 +235,7 @@ static bool has_room(const choosing *c, uint64_t bytes)
 /* A session that is compiled so, without a plan. */
 static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant variant)
 {
-    const gs_status st = gs_session_prepare(out, c->o, &c->scans, variant);
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_session_prepare(out, c->o, &c->scans, variant));
     if (c->scans.store == NULL)
         c->scans.store = gs_store_share((*out)->store);
     (*out)->memory.process = c->process_bytes;
@@ -331,12 +328,10 @@ static void note_planned(choosing *c, const candidate *x)
 static gs_status open_again(choosing *c)
 {
     candidate same;
-    gs_status st;
 
     if (c->s != NULL)
         return GS_OK;
-    if ((st = prepare(&c->s, c, &same, c->best.variant)) != GS_OK)
-        return st;
+    GS_TRY(prepare(&c->s, c, &same, c->best.variant));
     same.most = c->best.most;
     same.screens = c->best.screens;
     same.again = true;
@@ -638,12 +633,9 @@ static bool may_type(const gs_session *s)
  * refused, so that is a little more. */
 static gs_status say_own_size(choosing *c)
 {
-    gs_status st;
-
     close_best(c);
-    if ((st = prepare(&c->s, c, &c->best, c->o->first)) == GS_OK)
-        st = plan(c, c->s, &c->best, true);
-    return st;
+    GS_TRY(prepare(&c->s, c, &c->best, c->o->first));
+    return plan(c, c->s, &c->best, true);
 }
 
 /* A plan for the model's first program, or for one that fits. */

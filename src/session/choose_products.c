@@ -101,12 +101,10 @@ static gs_status count_products(const gs_session *s, gs_stage *stage, gs_product
     const uint32_t direction = gs_store_chunks(s->store)->shared ? GS_BY_DEST : stage->direction ^ other;
     gs_edge_products p;
     double of_chunk = 0;
-    gs_status st;
 
     if (!gs_stage_find_products(&p, stage, way))
         return GS_OK;
-    if ((st = runs_per_edge(s, direction, &of_chunk)) != GS_OK)
-        return st;
+    GS_TRY(runs_per_edge(s, direction, &of_chunk));
     if (way == GS_PRODUCTS_OF_RUNS)
         stage->runs_per_edge = of_chunk;
     else
@@ -470,15 +468,14 @@ static gs_status compare_ways(void *context, gs_device *device, const gs_edge_pr
     const double edges = l->edges.start[l->edges.targets] - l->edges.start[0];
     const uint32_t pieces = (uint32_t)fmax(round(GS_TRIAL_PIECES * edges / t->stage_edges), 1);
     gs_edge_program_launch part = *l;
-    gs_status st = GS_OK;
 
-    for (uint32_t i = 0, target = 0; i < pieces && gs_way_trial_goes_on(t) && st == GS_OK; i++) {
+    for (uint32_t i = 0, target = 0; i < pieces && gs_way_trial_goes_on(t); i++) {
         const uint32_t piece = r->pieces[k]++;
         part.edges = next_piece(&l->edges, &target, i, pieces);
         if (piece % EVERY == 0 && !gs_edges_none(&part.edges))
-            st = try_ways(r, device, &r->session->program->stage[k], t, piece / EVERY, &part);
+            GS_TRY(try_ways(r, device, &r->session->program->stage[k], t, piece / EVERY, &part));
     }
-    return st;
+    return GS_OK;
 }
 
 static void add_measured(const gs_session *s, const gs_way_trial *t, gs_cost_record *record)

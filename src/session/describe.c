@@ -340,7 +340,6 @@ static void describe_ways(const gs_session *s, gs_plan_report *out)
 gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
-    gs_status st;
 
     *out = (gs_plan_report){
         .vertices = info->vertices,
@@ -363,8 +362,7 @@ gs_status gs_session_describe(const gs_session *s, gs_plan_report *out)
     out->spill_bytes = gs_session_spill_bytes(s);
     out->flight_bytes = s->plan->flight_bytes;
     for (uint32_t p = 0; p < out->passes; p++)
-        if ((st = gs_session_describe_pass(s, &out->pass[p], p)) != GS_OK)
-            return st;
+        GS_TRY(gs_session_describe_pass(s, &out->pass[p], p));
     describe_files(s, out);
     describe_tables(s, out);
     describe_links(s, out);

@@ -242,14 +242,12 @@ gs_status gs_session_open_devices(gs_session *s)
     const char *const spec = s->config.device != NULL ? s->config.device : o->device;
     const bool alone = strcmp(spec, o->device) != 0;
     const uint32_t several = gs_device_count(spec), devices = several > 0 ? several : 1;
-    gs_status st;
 
     if (several == 0 && o->topology != NULL && !alone)
         return gs_fail(GS_EINVAL, ".topology %s: is for several devices; use it with .device cpu:N, cuda:A,B or "
                        "cpu,cuda:N", o->topology);
     snprintf(s->machine.spec, sizeof(s->machine.spec), "%s", spec);
-    if ((st = open_each(s, devices)) != GS_OK)
-        return st;
+    GS_TRY(open_each(s, devices));
     if (gs_session_has_memories(s))
         look_around(s, o->topology == NULL);
     name_kinds(s);
@@ -259,12 +257,12 @@ gs_status gs_session_open_devices(gs_session *s)
     }
     if (s->config.cluster != NULL)
         take_network(s, devices);
-    if (gs_ranks_count() > 1 && o->topology == NULL && (st = ask_network(s)) != GS_OK)
-        return st;
+    if (gs_ranks_count() > 1 && o->topology == NULL)
+        GS_TRY(ask_network(s));
     if (s->machine.wires.devices == 0)
         gs_topology_one_switch(&s->machine.wires, devices);
-    if (o->topology != NULL && (st = read_wires(s, alone)) != GS_OK)
-        return st;
+    if (o->topology != NULL)
+        GS_TRY(read_wires(s, alone));
     s->machine.wires.across.shards |= gs_store_get_shard(s->store) != NULL;
     return place_kinds(s);
 }

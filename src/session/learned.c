@@ -103,7 +103,6 @@ static gs_status take_weights(gs_session *s)
 {
     const char *const text = s->config.options->class_weights;
     const size_t length = strlen(text);
-    gs_status st = GS_OK;
 
     if (s->labels.task == GS_TRAIN_TASK_REGRESS)
         return gs_fail(GS_EINVAL, ".class_weights %s: numbers have no classes; leave it out", text);
@@ -113,24 +112,22 @@ static gs_status take_weights(gs_session *s)
     for (uint32_t c = 0; c < s->labels.columns; c++)
         s->labels.weight[c] = 1;
     if (!s->labels.balanced)
-        st = length > 4 && strcmp(text + length - 4, ".npy") == 0 ? load_weights(s, text) : list_weights(s, text);
-    return st == GS_OK ? check_weights(s) : st;
+        GS_TRY(length > 4 && strcmp(text + length - 4, ".npy") == 0 ? load_weights(s, text) : list_weights(s, text));
+    return check_weights(s);
 }
 
 gs_status gs_session_choose_task(gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
     const gs_store_info *const info = gs_store_get_info(s->store);
-    gs_status st;
 
     if (gs_train_is_of_pairs(o)) { /* labels are not looked at; a vertex's row is as wide as a hidden one */
         s->labels.task = (gs_train_task)gs_choice(o, task);
         s->classes = s->labels.columns = o->hidden;
         return GS_OK;
     }
-    if ((st = find_task(&s->labels.task, s)) != GS_OK ||
-        (st = gs_session_find_loss(&s->labels.loss, o, s->labels.task)) != GS_OK)
-        return st;
+    GS_TRY(find_task(&s->labels.task, s));
+    GS_TRY(gs_session_find_loss(&s->labels.loss, o, s->labels.task));
     const bool of_classes = s->labels.task == GS_TRAIN_TASK_REGRESS && info->labels == GS_TRAIN_TASK_CLASSIFY;
     s->labels.columns = of_classes ? 1 : info->classes;
     if (s->config.classes != 0) { /* of weights: they may know classes that no label is of */
@@ -158,9 +155,7 @@ static gs_status split_of(sweep *w, uint64_t row, uint32_t *out)
 {
     while (row >= w->split_end) {
         uint64_t bytes;
-        const gs_status st = gs_block_reader_next(&w->split, w->split_end / GS_SUM_BYTES, &bytes);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_block_reader_next(&w->split, w->split_end / GS_SUM_BYTES, &bytes));
         w->split_first = w->split_end;
         w->split_end += bytes;
     }
@@ -272,7 +267,6 @@ static bool is_spread(const gs_session *s)
 gs_status gs_session_read_labels(gs_session *s)
 {
     gs_session_labels *const l = &s->labels;
-    gs_status st;
 
     l->mass = (double)gs_store_get_info(s->store)->train;
     if (!is_spread(s))
@@ -280,8 +274,7 @@ gs_status gs_session_read_labels(gs_session *s)
     gs_free(l->moments);
     if ((l->moments = gs_calloc(spreads(l), sizeof(*l->moments))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the spread of the labels");
-    if ((st = gs_session_each_label(s, spread_label, l)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_each_label(s, spread_label, l));
     if (l->balanced)
         balance(l);
     l->mass = l->task == GS_TRAIN_TASK_CLASSIFY && l->weight != NULL ? 0 : training_labels(l);

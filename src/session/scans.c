@@ -250,9 +250,8 @@ gs_status gs_scan_share_take(gs_scan_share *out, const gs_session *s)
 gs_status gs_scan_share_chunks(const gs_scan_share *x, void *table, uint64_t chunk_bytes)
 {
     const uint64_t row = x->parts * chunk_bytes;
-    gs_status st = GS_OK;
 
-    for (uint32_t r = 0; r < x->ranks && x->ranks > 1 && table != NULL && st == GS_OK; r++)
-        st = gs_ranks_share_of(r, (char *)table + x->deal[r] * row, (x->deal[r + 1] - x->deal[r]) * row);
-    return st;
+    for (uint32_t r = 0; r < x->ranks && x->ranks > 1 && table != NULL; r++)
+        GS_TRY(gs_ranks_share_of(r, (char *)table + x->deal[r] * row, (x->deal[r + 1] - x->deal[r]) * row));
+    return GS_OK;
 }

@@ -89,13 +89,11 @@ static gs_status device_budget(gs_session *s)
     const uint64_t earlier = s->config.earlier == NULL ? 0 : s->config.earlier->device_memory;
     const uint32_t parts = 2 * devices_of_host(s);
     uint64_t budget = earlier;
-    gs_status st = GS_OK;
 
     m->device = m->host / parts;
     m->host_parts = parts;
     if (gs_session_has_memories(s)) {
-        if ((st = gs_session_free_device_memory(s, &budget)) != GS_OK)
-            return st;
+        GS_TRY(gs_session_free_device_memory(s, &budget));
         budget = default_budget(budget, GPU_SHARE, earlier);
         if (earlier == 0 && s->machine.kinds > 1 && m->device <= budget)
             return GS_OK;
@@ -459,14 +457,10 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
  * again what its derivative needs. Where nothing is random, these rows are also the ones that are judged. */
 static gs_status add_pair_passes(gs_session *s, const gs_model *model)
 {
-    gs_status st = add_pass(s, model, "train", WITH_GRADIENTS, false);
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(add_pass(s, model, "train", WITH_GRADIENTS, false));
     s->pass.train_differs = true; /* its rows are not judged */
     const bool differs = gs_program_train_differs(s->program, gs_program_pass(s->program, "train"));
-    if ((st = add_pass(s, model, "forward", differs ? TRAINING : EVALUATION, true)) != GS_OK)
-        return st;
+    GS_TRY(add_pass(s, model, "forward", differs ? TRAINING : EVALUATION, true));
     s->pass.forward = gs_program_pass(s->program, "forward");
     s->pairs.rows = s->program->logits;
     s->program->array[s->pairs.rows].result = true;
@@ -491,10 +485,9 @@ static void find_pairs(gs_session *s)
 
 static gs_status add_pair_params(gs_session *s)
 {
-    gs_status st = GS_OK;
-    for (uint32_t k = 0; k < s->config.pair_params && st == GS_OK; k++)
-        st = gs_program_add_param(s->program, &s->config.pairs[k]);
-    return st;
+    for (uint32_t k = 0; k < s->config.pair_params; k++)
+        GS_TRY(gs_program_add_param(s->program, &s->config.pairs[k]));
+    return GS_OK;
 }
 
 /* Without dropout and batch statistics the train pass computes what an evaluation would, so one more
@@ -817,20 +810,16 @@ static bool is_beyond(const gs_session *s)
 /* Which edges and rows the program needs, and what memory that takes beside a plan. */
 static gs_status find_needs(gs_session *s, gs_schedule_config *config)
 {
-    gs_status st;
-
     gs_session_find_direct(s);
     charge_fixed(s);
     if (is_beyond(s))
         return gs_fail(GS_EBUDGET, "no plan fits the budgets");
-    if ((st = gs_session_list_edges(s)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_list_edges(s));
     if (!s->config.options->no_selective)
         config->needs.granules = gs_session_granules(s);
     if (config->needs.granules.words > 0)
         config->needs.rows = gs_session_rows(s);
-    if ((st = gs_session_prune(s, config)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_prune(s, config));
     charge_sets(s);
     gs_session_find_direct_scratch(s);
     return charge_products(s);
@@ -839,14 +828,12 @@ static gs_status find_needs(gs_session *s, gs_schedule_config *config)
 gs_status gs_session_plan(gs_session *s, gs_effort *effort)
 {
     gs_schedule_config config = {0};
-    gs_status st;
 
     if (gs_params_elements(s->program) > UINT64_MAX / 64)
         return gs_fail(GS_EINVAL, "the model's parameters are beyond what memory can hold; check .hidden");
-    if ((st = set_budgets(s)) != GS_OK)
-        return st;
-    if ((st = recall_machine(s)) != GS_OK || (st = find_needs(s, &config)) != GS_OK)
-        return st;
+    GS_TRY(set_budgets(s));
+    GS_TRY(recall_machine(s));
+    GS_TRY(find_needs(s, &config));
     config = (gs_schedule_config){
         .program = s->program,
         .chunks = gs_store_chunks(s->store),
@@ -889,8 +876,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .counted = s->config.trial,
         .effort = effort,
     };
-    if ((st = make_plan(s, &config)) != GS_OK)
-        return st;
+    GS_TRY(make_plan(s, &config));
     gs_session_drop_needs(s);
     gs_session_drop_runs(s);
     note_plan(s);

@@ -143,17 +143,16 @@ static gs_extent extent_of(const gs_session *s, uint32_t file)
 static gs_status check_reads(const gs_session *s)
 {
     const gs_plan *const p = s->run.part;
-    gs_status st = GS_OK;
 
     if (gs_store_get_shard(s->store) == NULL)
         return GS_OK;
-    for (const gs_task *t = p->task; t < p->task + p->tasks && st == GS_OK; t++)
+    for (const gs_task *t = p->task; t < p->task + p->tasks; t++)
         if (gs_task_reads(t))
-            st = gs_extent_check(extent_of(s, t->file), t->source.offset, t->bytes, s->run.path[t->file]);
-    for (const gs_resident *r = p->resident; r < p->resident + p->residents && st == GS_OK; r++)
+            GS_TRY(gs_extent_check(extent_of(s, t->file), t->source.offset, t->bytes, s->run.path[t->file]));
+    for (const gs_resident *r = p->resident; r < p->resident + p->residents; r++)
         if (r->load && r->made_by == GS_NONE && r->rank == p->rank)
-            st = gs_extent_check(extent_of(s, r->file), r->first, r->bytes, s->run.path[r->file]);
-    return st;
+            GS_TRY(gs_extent_check(extent_of(s, r->file), r->first, r->bytes, s->run.path[r->file]));
+    return GS_OK;
 }
 
 /* Open files need no name: without one, spilled data goes away however the
@@ -320,10 +319,9 @@ gs_status gs_session_gradient_norm(const gs_session *s, double *out)
 /* The gradients are the same bits on all devices (gs_device_all_reduce), and so is what each makes of its own copy. */
 gs_status gs_session_step(gs_session *s, const gs_update *u)
 {
-    gs_status st = GS_OK;
-    for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)
-        st = gs_device_step(s->machine.device[d], u);
-    return st;
+    for (uint32_t d = 0; d < s->machine.devices; d++)
+        GS_TRY(gs_device_step(s->machine.device[d], u));
+    return GS_OK;
 }
 
 gs_status gs_session_fetch_params(gs_session *s)
@@ -343,9 +341,8 @@ bool gs_session_keeps_best(const gs_session *s) { return s->config.keep_best && 
 gs_status gs_session_keep_best(gs_session *s)
 {
     gs_params *const p = &s->run.params;
-    const gs_status st = gs_session_copy_tables(s, true);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_session_copy_tables(s, true));
     copy_values(p->best, p->values, p->elements);
     return gs_session_steps_on_device(s) ? gs_device_fetch_params(s->machine.device[0], p->best_value) : GS_OK;
 }
@@ -353,9 +350,8 @@ gs_status gs_session_keep_best(gs_session *s)
 gs_status gs_session_back_to_best(gs_session *s)
 {
     gs_params *const p = &s->run.params;
-    const gs_status st = gs_session_copy_tables(s, false);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_session_copy_tables(s, false));
     copy_values(p->values, p->best, p->elements);
     return gs_session_keep_params(s);
 }
@@ -402,10 +398,9 @@ gs_status gs_session_state(gs_session *s, uint32_t run, bool bring, float **stat
 
 gs_status gs_session_put_state(gs_session *s, uint32_t run, float *const *state)
 {
-    gs_status st = GS_OK;
-    for (uint32_t d = 0; gs_session_steps_on_device(s) && d < s->machine.devices && st == GS_OK; d++)
-        st = gs_device_put_state(s->machine.device[d], run, (const float *const *)state);
-    return st;
+    for (uint32_t d = 0; gs_session_steps_on_device(s) && d < s->machine.devices; d++)
+        GS_TRY(gs_device_put_state(s->machine.device[d], run, (const float *const *)state));
+    return GS_OK;
 }
 
 /* ---- passes of callers ---------------------------------------------------- */

@@ -40,12 +40,9 @@ void gs_block_reader_close(gs_block_reader *r)
 gs_status gs_block_reader_next(gs_block_reader *r, uint64_t index, uint64_t *bytes)
 {
     const uint64_t at = index * GS_SUM_BYTES, n = GS_MIN(GS_SUM_BYTES, r->info->bytes - at);
-    gs_status st = gs_extent_check(r->extent, at, n, r->path);
 
-    if (st == GS_OK)
-        st = gs_pread_exact(r->fd, r->block, n, at - r->extent.first, r->path);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_extent_check(r->extent, at, n, r->path));
+    GS_TRY(gs_pread_exact(r->fd, r->block, n, at - r->extent.first, r->path));
     if (gs_hash64(r->block, n) != r->info->sums[index])
         return gs_fail(GS_EFORMAT, "%s: bytes %llu to %llu do not match their checksum; make the store again", r->path,
                        (unsigned long long)at, (unsigned long long)(at + n));

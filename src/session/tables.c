@@ -27,16 +27,15 @@ gs_status gs_session_add_tables(gs_session *s, bool best)
 {
     const bool training = s->config.purpose == GS_FOR_TRAINING && s->config.batch == NULL;
     gs_program *const p = s->program;
-    gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < p->tables && training && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < p->tables && training; i++) {
         gs_table *const t = &p->table[i];
-        for (uint32_t k = 0; k < s->config.states && st == GS_OK; k++)
-            st = add(s, &t->state[k], t, k == 0 ? "exp_avg" : "exp_avg_sq");
-        if (st == GS_OK && best)
-            st = add(s, &t->best, t, "best");
+        for (uint32_t k = 0; k < s->config.states; k++)
+            GS_TRY(add(s, &t->state[k], t, k == 0 ? "exp_avg" : "exp_avg_sq"));
+        if (best)
+            GS_TRY(add(s, &t->best, t, "best"));
     }
-    return st;
+    return GS_OK;
 }
 
 uint64_t gs_session_learned(const gs_session *s)
@@ -132,9 +131,7 @@ static gs_status next_ids(going *g, uint64_t first, uint64_t rows)
     for (uint64_t done = 0; done < rows;) {
         if (g->left == 0) {
             uint64_t bytes;
-            const gs_status st = gs_block_reader_next(&g->reader, (first + done) / block_ids, &bytes);
-            if (st != GS_OK)
-                return st;
+            GS_TRY(gs_block_reader_next(&g->reader, (first + done) / block_ids, &bytes));
             g->at = (first + done) % block_ids;
             g->left = bytes / sizeof(uint32_t) - g->at;
         }
@@ -286,12 +283,9 @@ typedef struct asking {
 
 static gs_status read_of(gs_session *s, const asking *a, float *dst)
 {
-    gs_status st;
-
     if (a->rank == gs_ranks_self())
         return gs_exec_read_rows(s->run.exec, a->array, a->first, a->rows, dst);
-    if ((st = gs_ranks_share((void *)(uintptr_t)a, sizeof(*a))) != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_share((void *)(uintptr_t)a, sizeof(*a)));
     return gs_ranks_pass(false, a->rank, dst, a->rows * s->program->array[a->array].width * sizeof(*dst));
 }
 
@@ -300,17 +294,16 @@ gs_status gs_session_read_table(gs_session *s, uint32_t array, uint64_t first, u
     const uint32_t width = s->program->array[array].width;
     const uint64_t per = gs_store_chunks(s->store)->interval_rows, end = first + rows;
     const uint32_t *const owner = s->machine.owners;
-    gs_status st = GS_OK;
 
     if (gs_ranks_count() == 1)
         return gs_exec_read_rows(s->run.exec, array, first, rows, dst);
-    for (asking a = {.first = first, .array = array}; a.first < end && st == GS_OK; a.first += a.rows) {
+    for (asking a = {.first = first, .array = array}; a.first < end; a.first += a.rows) {
         while (a.first >= per * owner[a.rank + 1])
             a.rank++;
         a.rows = GS_MIN(GS_MIN(end, per * owner[a.rank + 1]) - a.first, tile_rows(s, width));
-        st = read_of(s, &a, dst + (a.first - first) * width);
+        GS_TRY(read_of(s, &a, dst + (a.first - first) * width));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_session_give_tables(gs_session *s)
@@ -379,14 +372,13 @@ gs_status gs_session_clear_table_state(gs_session *s)
 
 gs_status gs_session_start_tables(gs_session *s)
 {
-    gs_status st = GS_OK;
-    for (uint32_t t = 0; t < s->program->tables && st == GS_OK; t++) {
+    for (uint32_t t = 0; t < s->program->tables; t++) {
         const gs_exec_column column = {.array = s->program->table[t].array, .write = true};
         drawing d = {.table = t, .width = s->program->table[t].width, .from = s->program->table[t].initial};
         gs_random_key(d.key, s->config.options->seed, GS_RANDOM_TABLE);
-        st = gs_session_sweep(s, &column, 1, true, draw, &d);
+        GS_TRY(gs_session_sweep(s, &column, 1, true, draw, &d));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- the best ---- */
@@ -400,12 +392,11 @@ static gs_status copy(void *context, uint64_t rows, float *const *row, const uin
 
 gs_status gs_session_copy_tables(gs_session *s, bool to_best)
 {
-    gs_status st = GS_OK;
-    for (uint32_t t = 0; t < s->program->tables && st == GS_OK; t++) {
+    for (uint32_t t = 0; t < s->program->tables; t++) {
         const uint32_t now = s->program->table[t].array, best = s->program->table[t].best;
         const gs_exec_column column[] = {{.array = to_best ? now : best, .read = true},
                                          {.array = to_best ? best : now, .write = true}};
-        st = gs_session_sweep(s, column, 2, false, copy, &s->program->table[t].width);
+        GS_TRY(gs_session_sweep(s, column, 2, false, copy, &s->program->table[t].width));
     }
-    return st;
+    return GS_OK;
 }

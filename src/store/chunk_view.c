@@ -227,22 +227,19 @@ gs_status gs_chunk_view_make(gs_chunk_view *out, const void *data, uint64_t leng
     chunk_header h;
     chunk_sections s;
     gs_chunk_view v;
-    gs_status st;
 
     assert(((uintptr_t)data & (SECTION_ALIGN - 1)) == 0);
     if (length < sizeof(h))
         return gs_fail(GS_EFORMAT, "%lu bytes are too short for a chunk", length);
     memcpy(&h, data, sizeof(h));
-    if ((st = header_check(&h, expect)) != GS_OK)
-        return st;
+    GS_TRY(header_check(&h, expect));
     if (!sections_of(&s, h.edges, h.targets, h.operands, h.index_bytes, data_of(&h)) ||
         s.end > length)
         return gs_fail(GS_EFORMAT, "%lu bytes are too short for %lu edges", length, h.edges);
     view_fill(&v, data, &h, &s);
-    if ((st = starts_check(&v, expect->largest)) != GS_OK)
-        return st;
-    if (deep && (st = v.index_bytes == 2 ? deep_check(&v, expect, 2) : deep_check(&v, expect, 4)) != GS_OK)
-        return st;
+    GS_TRY(starts_check(&v, expect->largest));
+    if (deep)
+        GS_TRY(v.index_bytes == 2 ? deep_check(&v, expect, 2) : deep_check(&v, expect, 4));
     *out = v;
     return GS_OK;
 }

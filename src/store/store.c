@@ -403,18 +403,16 @@ static gs_status load_file(void **out, const char *dir, const char *name, uint64
     GS_FREED void *data = gs_malloc(bytes);
     uint64_t real = 0;
     GS_CLOSED int fd = -1;
-    gs_status st;
 
     if (path == NULL || data == NULL)
         return gs_fail(GS_ENOMEM, "%s/%s: no memory for its %lu bytes", dir, name, bytes);
-    if ((st = gs_file_open_own(&fd, &real, path)) != GS_OK ||
-        (st = gs_pread_exact(fd, data, bytes, 0, path)) != GS_OK)
-        return st;
+    GS_TRY(gs_file_open_own(&fd, &real, path));
+    GS_TRY(gs_pread_exact(fd, data, bytes, 0, path));
     if (gs_hash64(data, bytes) != checksum)
         return gs_fail(GS_EFORMAT, "%s: checksum mismatch" GS_STORE_DAMAGED, path);
     *out = data;
     data = NULL;
-    return st;
+    return GS_OK;
 }
 
 static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manifest_bytes)
@@ -499,18 +497,14 @@ static gs_status load_table(gs_store *s, const gs_manifest *m)
     char buf[GS_FILE_NAME_BYTES];
     const char *name = gs_store__file_name(buf, GS_FILE_CHUNKS);
     void *data = NULL;
-    gs_status st = check_room(s->dir, m, bytes);
-    if (st == GS_OK)
-        st = load_file(&data, s->dir, name, bytes, m->chunks_checksum);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(check_room(s->dir, m, bytes));
+    GS_TRY(load_file(&data, s->dir, name, bytes, m->chunks_checksum));
     s->chunks = data;
     GS_FREED char *path = gs_path_join(s->dir, name);
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to open it", s->dir);
-    st = unpack_table(s->chunks, m, path);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(unpack_table(s->chunks, m, path));
     set_table(s, m);
     return GS_OK;
 }
@@ -537,9 +531,8 @@ static gs_status load_sums(gs_store *s, const gs_manifest *m)
     const uint64_t bytes = gs_manifest__sum_count(m) * sizeof(uint64_t);
     char buf[GS_FILE_NAME_BYTES];
     void *data = NULL;
-    gs_status st = load_file(&data, s->dir, gs_store__file_name(buf, GS_FILE_SUMS), bytes, m->sums_checksum);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(load_file(&data, s->dir, gs_store__file_name(buf, GS_FILE_SUMS), bytes, m->sums_checksum));
     s->sums = data;
     s->table_bytes += bytes;
 

@@ -63,13 +63,10 @@ static gs_status may_replace(const char *dir, bool force)
 {
     const bool store = gs_store_is_at(dir), begun = gs_path_has(dir, GS_MARKER_NAME);
     char foreign[256];
-    gs_status st;
 
     if (force) /* what a killed run left must not keep a store from being made again */
         gs_temporary_sweep(dir, foreign);
-    st = find_foreign(foreign, sizeof(foreign), dir);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(find_foreign(foreign, sizeof(foreign), dir));
     if (force && gs_is_temporary(foreign))
         return gs_fail(GS_EEXIST, "%s: is in use: a run keeps \"%s\" in it; try again when it has ended", dir, foreign);
     if (foreign[0] != '\0' && !gs_is_temporary(foreign))
@@ -157,13 +154,11 @@ static gs_status pack_direction(char *records, const gs_manifest *m, const gs_st
 {
     const uint64_t square = (uint64_t)m->info.parts * m->info.parts;
     gs_table_walk walk = {0};
-    gs_status st;
     for (uint64_t k = 0; k < square; k++) {
         gs_chunk chunk = c->chunks.chunk[d][k];
         if (chunk.edges == 0)
             chunk.offset = walk.end;
-        if ((st = gs_store__check_chunk(m, d, k, &chunk, &walk, path)) != GS_OK)
-            return st;
+        GS_TRY(gs_store__check_chunk(m, d, k, &chunk, &walk, path));
         gs_store__record_save(records + k * GS_CHUNK_RECORD_BYTES, &chunk);
     }
     return gs_store__check_walk(m, d, &walk, path);
@@ -189,17 +184,13 @@ static gs_status write_table(gs_manifest *m, const gs_store_contents *c, const c
     const uint64_t bytes = gs_manifest__chunk_count(m) * GS_CHUNK_RECORD_BYTES;
     GS_FREED char *path = gs_path_join(dir, "chunks.bin");
     GS_FREED char *records = gs_malloc(bytes);
-    gs_status st;
 
     if (path == NULL || records == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to write the chunk table", dir);
-    if ((st = pack_direction(records, m, c, GS_BY_DEST, path)) != GS_OK)
-        return st;
-    if (!m->shared &&
-        (st = pack_direction(records + square * GS_CHUNK_RECORD_BYTES, m, c, GS_BY_SOURCE, path)) != GS_OK)
-        return st;
-    if ((st = gs_store__check_twins(m, c->chunks.chunk, path)) != GS_OK)
-        return st;
+    GS_TRY(pack_direction(records, m, c, GS_BY_DEST, path));
+    if (!m->shared)
+        GS_TRY(pack_direction(records + square * GS_CHUNK_RECORD_BYTES, m, c, GS_BY_SOURCE, path));
+    GS_TRY(gs_store__check_twins(m, c->chunks.chunk, path));
     m->chunks_checksum = gs_hash64(records, bytes);
     return write_file(path, records, bytes);
 }
@@ -380,21 +371,19 @@ static uint64_t piece_at(const sharding *x, unsigned k, uint64_t at, uint64_t *c
 static gs_status copy_pieces(sharding *x, unsigned k, gs_window *from, int fd, const char *to)
 {
     const gs_extent e = x->extent[k];
-    gs_status st = GS_OK;
 
-    for (uint64_t at = e.first, end; at < e.first + e.bytes && st == GS_OK; at = end) {
+    for (uint64_t at = e.first, end; at < e.first + e.bytes; at = end) {
         uint64_t covered, sum;
         const void *data = NULL;
         end = piece_at(x, k, at, &covered, &sum);
-        if ((st = gs_window__get(from, &data, at, end - at, e.first + e.bytes)) != GS_OK)
-            return st;
+        GS_TRY(gs_window__get(from, &data, at, end - at, e.first + e.bytes));
         if (gs_hash64(data, covered) != sum)
             return gs_fail(GS_EFORMAT, "%s: bytes %lu to %lu do not match their checksum" GS_STORE_DAMAGED,
                            from->path, at, at + covered);
-        if ((st = gs_pwrite_exact(fd, data, end - at, at - e.first, to)) == GS_OK)
-            st = go_on(x, end - at);
+        GS_TRY(gs_pwrite_exact(fd, data, end - at, at - e.first, to));
+        GS_TRY(go_on(x, end - at));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status sync_and_close(int fd, gs_status st, const char *path)
@@ -449,15 +438,13 @@ static gs_status copy_table(sharding *x, unsigned k)
 
 static gs_status copy_rank(sharding *x, uint32_t rank)
 {
-    gs_status st = GS_OK;
-
     set_rank(x, rank);
-    for (unsigned k = GS_FILE_CHUNKS; k < GS_STORE_FILES && st == GS_OK; k++) {
+    for (unsigned k = GS_FILE_CHUNKS; k < GS_STORE_FILES; k++) {
         uint64_t all;
         if (gs_store__file_expected(&x->m, k, &all))
-            st = k < GS_FILE_DEST ? copy_table(x, k) : copy_part(x, k);
+            GS_TRY(k < GS_FILE_DEST ? copy_table(x, k) : copy_part(x, k));
     }
-    return st;
+    return GS_OK;
 }
 
 /* shard.json and, last, the manifest. */
@@ -466,15 +453,13 @@ static gs_status finish_rank(sharding *x, uint32_t rank)
     GS_FREED char *const path = gs_path_join(gs_staging_dir(x->staging[rank]), GS_SHARD_FILE);
     GS_FREED char *text = NULL;
     uint64_t bytes = 0;
-    gs_status st;
 
     set_rank(x, rank);
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", x->place[rank]);
-    if ((st = gs_shard__format(&text, &bytes, &x->shard, x->extent, &x->m)) == GS_OK &&
-        (st = write_file(path, text, bytes)) == GS_OK)
-        st = copy_table(x, GS_FILE_MANIFEST);
-    return st;
+    GS_TRY(gs_shard__format(&text, &bytes, &x->shard, x->extent, &x->m));
+    GS_TRY(write_file(path, text, bytes));
+    return copy_table(x, GS_FILE_MANIFEST);
 }
 
 /* Anything but shards of these numbers, and what makes them? */
@@ -532,17 +517,15 @@ static gs_status begin_shards(sharding *x, const char *out)
 
 static gs_status make_all(sharding *x, const char *out)
 {
-    gs_status st = begin_shards(x, out);
-
-    for (uint32_t r = 0; r < x->job->ranks && st == GS_OK; r++)
-        st = copy_rank(x, r);
-    for (uint32_t r = 0; r < x->job->ranks && st == GS_OK; r++)
-        st = finish_rank(x, r);
-    if (st == GS_OK)
-        st = gs_store_check_place(x->store);
-    for (uint32_t r = 0; r < x->job->ranks && st == GS_OK; r++)
-        st = gs_staging_publish(x->staging[r]);
-    return st;
+    GS_TRY(begin_shards(x, out));
+    for (uint32_t r = 0; r < x->job->ranks; r++)
+        GS_TRY(copy_rank(x, r));
+    for (uint32_t r = 0; r < x->job->ranks; r++)
+        GS_TRY(finish_rank(x, r));
+    GS_TRY(gs_store_check_place(x->store));
+    for (uint32_t r = 0; r < x->job->ranks; r++)
+        GS_TRY(gs_staging_publish(x->staging[r]));
+    return GS_OK;
 }
 
 static gs_status describe_store(sharding *x)

@@ -276,13 +276,11 @@ static gs_status load_said(edge_scan *s, gs_array_id id)
     GS_FREED char *path = gs_store_array_path(s->store, id);
     uint64_t bytes;
     GS_CLOSED int fd = -1;
-    gs_status st = GS_OK;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to verify its degrees", gs_store_dir(s->store));
-    if ((st = gs_file_open_own(&fd, &bytes, path)) == GS_OK)
-        st = gs_pread_exact(fd, s->said, rows * sizeof(float), offset - there, path);
-    return st;
+    GS_TRY(gs_file_open_own(&fd, &bytes, path));
+    return gs_pread_exact(fd, s->said, rows * sizeof(float), offset - there, path);
 }
 
 static gs_status count_fail(const edge_scan *s, gs_array_id id, uint32_t local, double counted)
@@ -305,13 +303,11 @@ static gs_status degrees_check(edge_scan *s, gs_array_id id)
 static gs_status loops_check(edge_scan *s)
 {
     const uint32_t rows = gs_interval_rows(s->table, s->target);
-    gs_status st;
     for (uint32_t r = 0; r < rows; r++)
         s->loop_sum += s->loops[r];
     if (!gs_store_array(s->store, GS_ARRAY_LOOPS)->present)
         return GS_OK; /* "self_loops" is 0 then, and sums_check() compares that */
-    if ((st = load_said(s, GS_ARRAY_LOOPS)) != GS_OK)
-        return st;
+    GS_TRY(load_said(s, GS_ARRAY_LOOPS));
     for (uint32_t r = 0; r < rows; r++)
         if (s->said[r] != (float)s->loops[r])
             return count_fail(s, GS_ARRAY_LOOPS, r, (double)s->loops[r]);
@@ -736,10 +732,7 @@ gs_status gs_store_verify(const gs_store *s, uint64_t memory)
                        gs_store_dir(s), gs_size_format(need, sizeof(need), least),
                        gs_size_format(have, sizeof(have), memory));
     const uint64_t window = gs_align_down(GS_MIN(memory - bitmap, FILE_WINDOW_BYTES), GS_SUM_BYTES);
-    for (unsigned id = 0; id < GS_ARRAY_COUNT; id++) {
-        const gs_status st = gs_store_array(s, id)->present ? array_verify(s, id, window) : GS_OK;
-        if (st != GS_OK)
-            return st;
-    }
+    for (unsigned id = 0; id < GS_ARRAY_COUNT; id++)
+        GS_TRY(gs_store_array(s, id)->present ? array_verify(s, id, window) : GS_OK);
     return verify_edges(s, memory);
 }

@@ -394,8 +394,6 @@ static gs_status take_network(gs_topology *t, const gs_topology_across *across, 
 /* What was said in words, and whether all of it goes together. */
 static gs_status take_said(gs_topology *t, const said *x, const gs_topology_across *across, gs_record *r, bool width)
 {
-    gs_status st;
-
     t->across.joined = t->across.bps > 0;
     t->across.share = strcmp(x->share, "chains") == 0 ? GS_SHARE_CHAINS
                       : strcmp(x->share, "ring") == 0 ? GS_SHARE_ROUND
@@ -410,8 +408,8 @@ static gs_status take_said(gs_topology *t, const said *x, const gs_topology_acro
     if (r->st == GS_OK && t->across.share == GS_SHARE_ROUND && t->switches > 1 && !t->across.joined)
         return gs_fail(GS_EFORMAT, "%s: a ring over several switches needs \"across_bps\", bytes per second between "
                        "their devices", r->path);
-    if (r->st == GS_OK && across->bps > 0 && (st = take_network(t, across, r->path)) != GS_OK)
-        return st;
+    if (r->st == GS_OK && across->bps > 0)
+        GS_TRY(take_network(t, across, r->path));
     if (width && (!x->width || t->across.network))
         gs_record_refuse(r, "width", "must " WIDTH_WORDS);
     if (x->take[0] != '\0' && !t->all)
@@ -485,27 +483,24 @@ static gs_status read_json(cJSON **root, const char *path)
 {
     GS_FREED char *text = NULL;
     uint64_t bytes = 0;
-    gs_status st = gs_file_read_all(&text, &bytes, path, FILE_MOST);
 
-    if (st == GS_OK &&
-        (memchr(text, '\0', bytes) != NULL || (*root = cJSON_ParseWithOpts(text, NULL, 1)) == NULL))
-        st = gs_fail(GS_EFORMAT, "%s: not JSON", path);
-    return st;
+    GS_TRY(gs_file_read_all(&text, &bytes, path, FILE_MOST));
+    if ((memchr(text, '\0', bytes) != NULL || (*root = cJSON_ParseWithOpts(text, NULL, 1)) == NULL))
+        return gs_fail(GS_EFORMAT, "%s: not JSON", path);
+    return GS_OK;
 }
 
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
 {
     gs_topology t = {0};
     GS_ENDS(cJSON_Delete_at) cJSON *root = NULL;
-    gs_status st = read_json(&root, path);
 
-    if (st == GS_OK)
-        st = read_all(&t, root, path);
-    if (st == GS_OK && t.devices != devices)
-        st = gs_fail(GS_EINVAL, "%s: a topology of %u devices, and .device names %u", path, t.devices, devices);
-    if (st == GS_OK)
-        *out = t;
-    return st;
+    GS_TRY(read_json(&root, path));
+    GS_TRY(read_all(&t, root, path));
+    if (t.devices != devices)
+        return gs_fail(GS_EINVAL, "%s: a topology of %u devices, and .device names %u", path, t.devices, devices);
+    *out = t;
+    return GS_OK;
 }
 
 /* ---- clusters ---------------------------------------------------------- */

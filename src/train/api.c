@@ -38,21 +38,18 @@ static double sources_per_vertex(const gs_chunk_table *t)
 static gs_status open_any(gs_store **s, const void *out, const char *store)
 {
     GS_FREED char *folder = NULL;
-    gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
-        (st = gs_run__folder(&folder, store)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(gs_check_argument(store, "store"));
+    GS_TRY(gs_run__folder(&folder, store));
     return gs_store_open_part(s, folder);
 }
 
 gs_status gs_inspect_types(gs_type_table *out, const char *store)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st;
 
-    if ((st = open_any(&s, out, store)) != GS_OK)
-        return st;
+    GS_TRY(open_any(&s, out, store));
     const gs_type_table *const types = gs_store_get_info(s)->types;
     *out = types != NULL ? *types : (gs_type_table){0};
     return GS_OK;
@@ -61,10 +58,8 @@ gs_status gs_inspect_types(gs_type_table *out, const char *store)
 gs_status gs_inspect_features(gs_feature_table *out, const char *store)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st;
 
-    if ((st = open_any(&s, out, store)) != GS_OK)
-        return st;
+    GS_TRY(open_any(&s, out, store));
     const gs_feature_table *const named = gs_store_get_info(s)->named;
     *out = named != NULL ? *named : (gs_feature_table){0};
     return GS_OK;
@@ -75,10 +70,8 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     const gs_store_info *info;
     const gs_store_shard *shard;
-    gs_status st;
 
-    if ((st = open_any(&s, out, store)) != GS_OK)
-        return st;
+    GS_TRY(open_any(&s, out, store));
     info = gs_store_get_info(s);
     shard = gs_store_get_shard(s);
     *out = (gs_store_summary){
@@ -158,11 +151,10 @@ gs_status gs_shard(const char *store, uint32_t ranks, const char *out, const gs_
 gs_status gs_inspect_weights(gs_weights_summary *out, const char *path)
 {
     gs_provenance p;
-    gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
-        (st = gs_provenance_read(&p, path)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(gs_check_argument(path, "path"));
+    GS_TRY(gs_provenance_read(&p, path));
     *out = p.summary;
     gs_provenance_free(&p);
     return GS_OK;
@@ -272,11 +264,10 @@ static gs_status print_model(FILE *file, const gs_train_options *options, const 
 gs_status gs_print_model(void *file, const gs_train_options *options, const gs_model_graph *graph, bool dot)
 {
     gs_train_options own;
-    gs_status st;
 
-    if ((st = gs_check_argument(file, "file")) != GS_OK || (st = gs_train_options_read(&own, options)) != GS_OK ||
-        (st = gs_check_argument(graph, "graph")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(file, "file"));
+    GS_TRY(gs_train_options_read(&own, options));
+    GS_TRY(gs_check_argument(graph, "graph"));
     return print_model(file, &own, graph, dot);
 }
 
@@ -446,10 +437,8 @@ static gs_status print_json(void *file, cJSON *o, bool whole)
 
 gs_status gs_print_plan(void *file, const gs_plan_report *plan)
 {
-    gs_status st;
-
-    if ((st = gs_check_argument(file, "file")) != GS_OK || (st = gs_check_argument(plan, "plan")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(file, "file"));
+    GS_TRY(gs_check_argument(plan, "plan"));
     cJSON *const o = cJSON_CreateObject();
     return print_json(file, o, fill(o, plan));
 }
@@ -472,10 +461,8 @@ static const gs_field cluster_fields[] = {
 
 gs_status gs_print_cluster(void *file, const gs_cluster_report *report)
 {
-    gs_status st;
-
-    if ((st = gs_check_argument(file, "file")) != GS_OK || (st = gs_check_argument(report, "report")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(file, "file"));
+    GS_TRY(gs_check_argument(report, "report"));
     cJSON *const o = cJSON_CreateObject();
     return print_json(file, o, gs_record_write(o, GS_FIELDS(cluster_fields), report) &&
                                    fill(cJSON_AddObjectToObject(o, "plan"), &report->plan));

@@ -43,19 +43,16 @@ gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const
 {
     gs_cost_record record;
     gs_limits l = {0};
-    gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(device, "device")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(gs_check_argument(device, "device"));
     const gs_device_words words = gs_device_words_of(device);
     const bool processors = words == GS_DEVICES_CPU;
     if (!processors && words != GS_DEVICES_GPU && words != GS_DEVICES_GPUS)
         return gs_fail(GS_EINVAL, ".device %s: limits are those of cpu or of cuda", device);
-    if (dir != NULL && (st = gs_limits_measure_disk(&l, dir, GS_LIMITS_DISK_BYTES)) != GS_OK)
-        return st;
-    st = processors ? gs_limits_measure_device(&l, threads) : gs_limits_measure_gpu(&l, device, dir);
-    if (st != GS_OK)
-        return st;
+    if (dir != NULL)
+        GS_TRY(gs_limits_measure_disk(&l, dir, GS_LIMITS_DISK_BYTES));
+    GS_TRY(processors ? gs_limits_measure_device(&l, threads) : gs_limits_measure_gpu(&l, device, dir));
     gs_cost_record_load(&record, l.found.device);
     if (dir == NULL)
         keep_disk(&l, &record.limits);
@@ -107,18 +104,16 @@ static gs_status measure_device(gs_bench_report *b, const gs_session *s)
 {
     const uint64_t vertices = gs_store_get_info(s->store)->vertices;
     gs_device *const d = s->machine.device[s->machine.kind[0]];
-    gs_status st = GS_OK;
 
     if (b->gemm_in != 0)
-        st = gs_device_measure_gemm(d, PROBE_ROWS, b->gemm_in, b->gemm_out,
-                                    &b->gemm_flops_per_second);
-    if (st == GS_OK && b->gather_width != 0) {
+        GS_TRY(gs_device_measure_gemm(d, PROBE_ROWS, b->gemm_in, b->gemm_out, &b->gemm_flops_per_second));
+    if (b->gather_width != 0) {
         /* A table as large as the graph's, where the budget has room for one. */
         const uint64_t room = s->memory.host / 2 / (b->gather_width * sizeof(float));
         const uint64_t rows = GS_MAX(1, GS_MIN(GS_MIN(vertices, room), UINT32_MAX));
-        st = gs_device_measure_gather(d, rows, b->gather_width, &b->gather_bps);
+        GS_TRY(gs_device_measure_gather(d, rows, b->gather_width, &b->gather_bps));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Buffers to measure the disk with: within what the run may hold, too. */
@@ -245,15 +240,13 @@ static gs_status bench(gs_bench_report *out, const char *store, const gs_train_o
     uint64_t process_bytes = 0;
     double drawing = 0;
     GS_FREED gs_epoch_report *epoch = NULL;
-    gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
-        (st = gs_train_options_read(&own, options)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(gs_check_argument(store, "store"));
+    GS_TRY(gs_train_options_read(&own, options));
     if (own.epochs == 0)
         return gs_fail(GS_EINVAL, ".epochs 0: there is nothing to measure; give at least 1");
-    if ((st = gs_train_options_check(&own)) != GS_OK)
-        return st;
+    GS_TRY(gs_train_options_check(&own));
     if (why->row != NULL && (gs_train_on_batches(&own) || gs_train_is_of_pairs(&own)))
         return gs_fail(GS_EUNSUPPORTED, "stages and links are those of epochs over the whole graph; a trace shows what "
                        "batches wait for");
@@ -261,12 +254,11 @@ static gs_status bench(gs_bench_report *out, const char *store, const gs_train_o
         return gs_fail(GS_ENOMEM, "no memory for the figures of %u epochs", own.epochs);
     own.profile = true;
     own.checkpoint = own.checkpoint_every = own.resume = NULL;
-    if ((st = measure_ceilings(&b, store, &own, &process_bytes, &drawing)) == GS_OK &&
-        (st = train(&b, epoch, store, &own, process_bytes, why)) == GS_OK) {
-        set_figures(&b, epoch, own.epochs, drawing);
-        *out = b;
-    }
-    return st;
+    GS_TRY(measure_ceilings(&b, store, &own, &process_bytes, &drawing));
+    GS_TRY(train(&b, epoch, store, &own, process_bytes, why));
+    set_figures(&b, epoch, own.epochs, drawing);
+    *out = b;
+    return GS_OK;
 }
 
 gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train_options *options)

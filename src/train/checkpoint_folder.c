@@ -49,15 +49,14 @@ static gs_status each(const char *path, gs_status (*visit)(void *context, const 
 {
     GS_ENDS(gs_closedir_at) DIR *const dir = opendir(path);
     const struct dirent *entry;
-    gs_status st = GS_OK;
 
     if (dir == NULL)
         return gs_fail_errno(errno, "%s: cannot list", path);
-    while (st == GS_OK && (errno = 0, entry = readdir(dir)) != NULL)
-        st = visit(context, entry->d_name);
-    if (st == GS_OK && errno != 0)
-        st = gs_fail_errno(errno, "%s: cannot list", path);
-    return st;
+    while ((errno = 0, entry = readdir(dir)) != NULL)
+        GS_TRY(visit(context, entry->d_name));
+    if (errno != 0)
+        return gs_fail_errno(errno, "%s: cannot list", path);
+    return GS_OK;
 }
 
 struct newest {

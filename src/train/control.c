@@ -134,9 +134,7 @@ gs_status gs_control_open(gs_control *out, const gs_train_options *o, gs_train_t
                     .every = o->schedule_every, .patience = o->patience,
                     .rates = (gs_rates)gs_choice(o, schedule), .shuffles = (gs_shuffles)gs_choice(o, shuffle)};
 
-    const gs_status st = gs_judge_find(&c.judge, o->keep_by, task);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_judge_find(&c.judge, o->keep_by, task));
     if (c.every == 0)
         c.every = c.rates == GS_RATES_STEP ? STEP_EPOCHS : PLATEAU_EPOCHS;
     if (valid == 0 && (asked || o->patience != 0 || o->keep_by != NULL))

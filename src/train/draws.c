@@ -552,11 +552,9 @@ static gs_status take_group(gs_draws *d, uint32_t epoch, uint32_t number)
 
 gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number)
 {
-    gs_status st = GS_OK;
-
     *drew = !has(&d->drawn[d->now], epoch, number);
-    if (*drew && (st = take_group(d, epoch, number)) != GS_OK)
-        return st;
+    if (*drew)
+        GS_TRY(take_group(d, epoch, number));
     const gs_draws_group *const g = &d->drawn[d->now];
     *out = &g->batch[number - g->first];
     return GS_OK;
@@ -603,7 +601,6 @@ void gs_draws_bound_edges(const gs_draws *d, uint64_t edges_of[GS_SAMPLE_HOPS + 
 gs_status gs_draws_widen(gs_draws *d)
 {
     const gs_batch_limits had = d->limits;
-    gs_status st;
 
     gs_draws_wait(d);
     if (d->group == 1)
@@ -615,8 +612,7 @@ gs_status gs_draws_widen(gs_draws *d)
     d->sampler = NULL;
     d->options.most_vertices = (uint32_t)GS_MIN(2ull * had.vertices, UINT32_MAX);
     d->options.most_edges = 2 * had.edges;
-    if ((st = gs_sampler_open(&d->sampler, d->in, d->out, d->target, d->targets, &d->options)) != GS_OK)
-        return st;
+    GS_TRY(gs_sampler_open(&d->sampler, d->in, d->out, d->target, d->targets, &d->options));
     d->limits = *gs_sampler_limits(d->sampler);
     d->group /= 2;
     return gs_draws_start(d);

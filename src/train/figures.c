@@ -113,9 +113,7 @@ static gs_status find_row(const float **out, ranking *w, uint64_t row)
         const uint64_t vertices = gs_store_get_info(w->s->store)->vertices;
         w->batch_first = row;
         w->batch_end = GS_MIN(row + w->batch_rows, vertices);
-        const gs_status st = gs_session_logits(w->s, row, w->batch_end - row, w->batch);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_session_logits(w->s, row, w->batch_end - row, w->batch));
     }
     *out = w->batch + (row - w->batch_first) * w->columns;
     return GS_OK;
@@ -214,9 +212,8 @@ static gs_status add_crowd(ranking *w, curve *c)
 static gs_status add_range(ranking *w, curve *c)
 {
     w->end[w->first] = 0;
-    const gs_status st = sweep(w);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(sweep(w));
     sort_bits(w->entry, w->end[w->first], 32);
     add_sorted(c, w->entry, w->end[w->first]);
     return GS_OK;

@@ -574,10 +574,8 @@ static gs_status check_tensor(const gs_layer *l, uint32_t index)
 
 gs_status gs_layer_tensor(const gs_layer *l, uint32_t index, gs_tensor_info *out)
 {
-    gs_status st;
-
-    if ((st = check_tensor(l, index)) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
-        return st;
+    GS_TRY(check_tensor(l, index));
+    GS_TRY(gs_check_argument(out, "out"));
     const gs_param *const p = &l->program->param[l->tensor[index]];
     const bool prefixed = strncmp(p->name, PREFIX, strlen(PREFIX)) == 0;
     *out = (gs_tensor_info){.name = p->name + (prefixed ? strlen(PREFIX) : 0), .count = gs_param_elements(p),
@@ -588,10 +586,8 @@ gs_status gs_layer_tensor(const gs_layer *l, uint32_t index, gs_tensor_info *out
 
 gs_status gs_layer_start(const gs_layer *l, uint32_t index, float *out, uint64_t count)
 {
-    gs_status st;
-
-    if ((st = check_tensor(l, index)) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
-        return st;
+    GS_TRY(check_tensor(l, index));
+    GS_TRY(gs_check_argument(out, "out"));
     const uint32_t i = l->tensor[index];
     if (count != gs_param_elements(&l->program->param[i]))
         return gs_fail(GS_EINVAL, "count %lu: tensor %s has %lu numbers", count, l->program->param[i].name,
@@ -632,19 +628,18 @@ static gs_status check_rows(const gs_layer *l, const void *rows, const char *wha
 
 static gs_status take_parameters(gs_layer *l, const float *const *parameter)
 {
-    gs_status st = l->tensors > 0 ? gs_check_argument(parameter, "parameter") : GS_OK;
-
-    for (uint32_t i = 0; i < l->program->params && st == GS_OK; i++) {
+    GS_TRY(l->tensors > 0 ? gs_check_argument(parameter, "parameter") : GS_OK);
+    for (uint32_t i = 0; i < l->program->params; i++) {
         l->value[i] = l->params.value[i]; /* of those that are not learned */
         l->gradient[i] = l->params.grad[i];
     }
-    for (uint32_t k = 0; k < l->tensors && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < l->tensors; k++) {
         const uint32_t i = l->tensor[k];
         *(l->own ? &l->there.param[i] : &l->value[i]) = parameter[k];
-        if ((st = gs_check_argument(parameter[k], "parameter[k]")) == GS_OK)
-            st = check_there(l, parameter[k], l->program->param[i].name, false);
+        GS_TRY(gs_check_argument(parameter[k], "parameter[k]"));
+        GS_TRY(check_there(l, parameter[k], l->program->param[i].name, false));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Where the backward pass leaves gradients. */
@@ -741,12 +736,10 @@ static gs_status zero_x_gradient(const gs_layer *l, float *x_gradient)
 
 static gs_status check_backward(const gs_layer *l, const float *x, const float *y_gradient, const float *x_gradient)
 {
-    gs_status st;
-
-    if ((st = gs_check_argument(l, "layer")) != GS_OK || (st = check_rows(l, x, "x")) != GS_OK ||
-        (st = check_rows(l, y_gradient, "y_gradient")) != GS_OK ||
-        (st = check_there(l, x_gradient, "x_gradient", true)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(l, "layer"));
+    GS_TRY(check_rows(l, x, "x"));
+    GS_TRY(check_rows(l, y_gradient, "y_gradient"));
+    GS_TRY(check_there(l, x_gradient, "x_gradient", true));
     if (!l->trained)
         return gs_fail(GS_EINVAL, "layer: there is no forward pass with `training` to go back through");
     return l->own && l->array.x_gradient != GS_NONE && x_gradient == NULL
@@ -773,8 +766,7 @@ gs_status gs_layer_backward(gs_layer *l, const float *x, const float *const *par
 
 gs_status gs_layer_set_stream(gs_layer *l, void *stream)
 {
-    const gs_status st = gs_check_argument(l, "layer");
-    if (st == GS_OK)
-        l->stream = stream;
-    return st;
+    GS_TRY(gs_check_argument(l, "layer"));
+    l->stream = stream;
+    return GS_OK;
 }

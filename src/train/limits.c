@@ -233,9 +233,7 @@ static gs_status measure_write(gs_disk_probe *p, double *bps)
         const bool enough = passed >= WRITE_SECONDS && passes >= WRITE_PASSES;
         if (enough || (passed >= WRITE_SECONDS_MOST && passes > 0))
             break;
-        const gs_status st = gs_disk_probe_write(p, &rate[passes]);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_disk_probe_write(p, &rate[passes]));
         passes++;
     }
     qsort(rate, passes, sizeof(rate[0]), by_value);
@@ -246,11 +244,10 @@ static gs_status measure_write(gs_disk_probe *p, double *bps)
 static gs_status measure_sequential(gs_disk_probe *p, double *read_bps, double *write_bps)
 {
     double r, w;
-    gs_status st;
 
-    if ((st = measure_write(p, &w)) != GS_OK || (st = gs_disk_probe_check(p)) != GS_OK ||
-        (st = gs_disk_probe_read(p, false, 0, READ_SECONDS, &r)) != GS_OK)
-        return st;
+    GS_TRY(measure_write(p, &w));
+    GS_TRY(gs_disk_probe_check(p));
+    GS_TRY(gs_disk_probe_read(p, false, 0, READ_SECONDS, &r));
     *read_bps = r;
     *write_bps = w;
     return GS_OK;
@@ -266,11 +263,9 @@ static gs_status check_size(const char *dir, uint64_t bytes)
 gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, uint64_t bytes, uint64_t memory)
 {
     GS_ENDS(gs_disk_probe_close) gs_disk_probe p = {.sync_fd = -1};
-    gs_status st;
 
-    if ((st = check_size(dir, bytes)) != GS_OK ||
-        (st = gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0, memory)) != GS_OK)
-        return st;
+    GS_TRY(check_size(dir, bytes));
+    GS_TRY(gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0, memory));
     return measure_sequential(&p, read_bps, write_bps);
 }
 

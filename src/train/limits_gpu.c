@@ -87,12 +87,11 @@ static gs_status time_reads(loads *s, uint64_t bytes, double *seconds)
 static gs_status measure_loads(gs_limits *l, loads *s, const char *path)
 {
     double large = 0, small = 0;
-    gs_status st;
 
-    if ((st = gs_device_open_reads(s->device, s->arena, GS_DEVICE_READS * LARGE_BYTES)) != GS_OK ||
-        (st = gs_device_add_file(s->device, path, &s->file)) != GS_OK ||
-        (st = time_reads(s, LARGE_BYTES, &large)) != GS_OK || (st = time_reads(s, SMALL_BYTES, &small)) != GS_OK)
-        return st;
+    GS_TRY(gs_device_open_reads(s->device, s->arena, GS_DEVICE_READS * LARGE_BYTES));
+    GS_TRY(gs_device_add_file(s->device, path, &s->file));
+    GS_TRY(time_reads(s, LARGE_BYTES, &large));
+    GS_TRY(time_reads(s, SMALL_BYTES, &small));
     const double bps = (double)LARGE_BYTES / large;
     l->link[GS_LINK_FROM_DISK] = (gs_link){bps, GS_MAX(small - (double)SMALL_BYTES / bps, 0)};
     return GS_OK;
@@ -191,14 +190,12 @@ static gs_status copy_all(const copier *c, uint64_t bytes, uint32_t copies)
 {
     uint64_t number = 0;
     bool done = false;
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < copies && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < copies; i++) {
         const uint64_t at = (uint64_t)i * bytes % COPY_BYTES;
-        st = gs_device_transfer(c->device, c->way, c->peer, c->to + at, c->from + at, bytes);
+        GS_TRY(gs_device_transfer(c->device, c->way, c->peer, c->to + at, c->from + at, bytes));
     }
-    if (st == GS_OK)
-        st = gs_device_mark_transfers(c->device, c->way, &number);
-    return st == GS_OK ? gs_device_poll_transfers(c->device, c->way, number, true, &done) : st;
+    GS_TRY(gs_device_mark_transfers(c->device, c->way, &number));
+    return gs_device_poll_transfers(c->device, c->way, number, true, &done);
 }
 
 static gs_status time_copies(const copier *c, uint64_t bytes, double *bps)

@@ -201,10 +201,7 @@ static gs_status check_range(const int64_t *id, uint64_t count, uint64_t vertice
 
 static gs_status check_ids(uint32_t *id, const int64_t *given, uint64_t count, uint64_t vertices)
 {
-    const gs_status st = check_range(given, count, vertices);
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check_range(given, count, vertices));
     for (uint64_t k = 0; k < count; k++)
         id[k] = (uint32_t)given[k];
     qsort(id, count, sizeof(*id), gs_by_number);
@@ -219,21 +216,18 @@ static gs_status rows_of_ids(uint32_t **row, const char *path, const int64_t *gi
 {
     GS_ENDS(gs_store_close_at) gs_store *store = NULL;
     GS_FREED uint32_t *id = NULL;
-    gs_status st = gs_store_open(&store, path);
 
-    if (st == GS_OK && (given == NULL || count == 0 || count > UINT32_MAX))
-        st = gs_fail(GS_EINVAL, "ids: none given; batches are of one vertex at the least");
-    if (st == GS_OK) {
-        id = gs_malloc_array(count, sizeof(*id));
-        *row = gs_malloc_array(count, sizeof(**row));
-        if (id == NULL || *row == NULL)
-            st = gs_fail(GS_ENOMEM, "out of memory for the list of vertices that batches are of");
-    }
-    if (st == GS_OK && (st = check_ids(id, given, count, gs_store_get_info(store)->vertices)) == GS_OK)
-        st = gs_rows_of_ids(*row, store, id, NULL, count);
-    if (st == GS_OK)
-        qsort(*row, count, sizeof(**row), gs_by_number);
-    return st;
+    GS_TRY(gs_store_open(&store, path));
+    if (given == NULL || count == 0 || count > UINT32_MAX)
+        return gs_fail(GS_EINVAL, "ids: none given; batches are of one vertex at the least");
+    id = gs_malloc_array(count, sizeof(*id));
+    *row = gs_malloc_array(count, sizeof(**row));
+    if (id == NULL || *row == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the list of vertices that batches are of");
+    GS_TRY(check_ids(id, given, count, gs_store_get_info(store)->vertices));
+    GS_TRY(gs_rows_of_ids(*row, store, id, NULL, count));
+    qsort(*row, count, sizeof(**row), gs_by_number);
+    return GS_OK;
 }
 
 /* ---- pairs ---------------------------------------------------------------- */
@@ -418,10 +412,7 @@ static gs_status take_pairs(pair_list *p, const char *path, const gs_train_optio
 
 static gs_status check(const gs_train_options *o, gs_loader_seeds seeds)
 {
-    const gs_status st = gs_options_check_ranges(o);
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_options_check_ranges(o));
     if (!gs_train_on_batches(o))
         return gs_fail(GS_EINVAL, ".sampler none: a loader hands out batches; use neighbor, cluster or a saint- one");
     if (gs_choice(o, shuffle) == GS_SHUFFLES_ADAPTIVE)
@@ -606,7 +597,6 @@ gs_status gs_loader_next(gs_loader *l, gs_loader_batch *out)
 {
     const gs_batch *b;
     bool drew;
-    gs_status st;
 
     if (l == NULL || out == NULL)
         return gs_fail(GS_EINVAL, "the loader and out are due");
@@ -615,8 +605,7 @@ gs_status gs_loader_next(gs_loader *l, gs_loader_batch *out)
     l->batch = NULL;
     if (l->next >= gs_sampler_batches(l->draws.sampler))
         return gs_fail(GS_ENOTFOUND, "the epoch has no more batches");
-    if ((st = take(&b, &drew, l)) != GS_OK)
-        return st;
+    GS_TRY(take(&b, &drew, l));
     if (drew || !l->filled)
         begin_rows(l, b);
     l->batch = b;
@@ -781,14 +770,11 @@ static gs_status fill_rows(gs_loader *l, const gs_loader_arrays *a)
 
 gs_status gs_loader_fill(gs_loader *l, const gs_loader_arrays *arrays)
 {
-    gs_status st;
-
     if (l == NULL || arrays == NULL)
         return gs_fail(GS_EINVAL, "the loader and arrays are due");
     if (l->batch == NULL || l->filled)
         return gs_fail(GS_EINVAL, "there is no batch to fill arrays of: gs_loader_next() comes first, each time");
-    if ((st = check_arrays(l, arrays)) != GS_OK)
-        return st;
+    GS_TRY(check_arrays(l, arrays));
     fill_edges(l, arrays);
     fill_seeds(l, arrays);
     return fill_rows(l, arrays);
@@ -828,9 +814,8 @@ static gs_loader_arrays arrays_from(const gs_loader *l, const gs_loader_arrays *
 
 gs_status gs_loader_pick(gs_loader *l, const int64_t *ids, uint64_t count, const gs_loader_arrays *arrays)
 {
-    gs_status st = check_pick(l, ids, count, arrays);
-
-    for (uint64_t at = 0; st == GS_OK && at < count; at += l->piece.vertices) {
+    GS_TRY(check_pick(l, ids, count, arrays));
+    for (uint64_t at = 0; at < count; at += l->piece.vertices) {
         const gs_loader_arrays a = arrays_from(l, arrays, at);
         l->piece = (gs_batch){.vertex = l->picked, .vertices = (uint32_t)GS_MIN(l->most, count - at)};
         l->batch = &l->piece;
@@ -838,7 +823,7 @@ gs_status gs_loader_pick(gs_loader *l, const int64_t *ids, uint64_t count, const
             l->picked[i] = l->row_of[ids[at + i]];
         if (a.features != NULL || a.features_at_rest != NULL)
             gs_batch_rows_begin(&l->rows, l->batch, 1);
-        st = fill_rows(l, &a);
+        GS_TRY(fill_rows(l, &a));
     }
-    return st;
+    return GS_OK;
 }

@@ -291,9 +291,8 @@ gs_status gs_kept_lines_add(gs_kept_lines *k, const gs_epoch_report *epoch)
     if (k->path == NULL)
         return GS_OK;
     const size_t n = gs_metrics_line(line, epoch);
-    const gs_status st = gs_pwrite_exact(k->fd, line, n, k->bytes, k->path);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_pwrite_exact(k->fd, line, n, k->bytes, k->path));
     gs_hash_add(k->hash, line, n);
     k->bytes += n;
     return GS_OK;
@@ -308,17 +307,15 @@ gs_status gs_kept_lines_sync(gs_kept_lines *k)
 
 gs_status gs_kept_lines_pour(const gs_kept_lines *k, gs_metrics_log *log)
 {
-    gs_status st = GS_OK;
-
     if (k->path == NULL || log->out.path == NULL || gs_outfile_is_stream(&log->out))
         return GS_OK;
     GS_FREED char *const piece = gs_malloc(PIECE);
     if (piece == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", log->out.path);
-    for (uint64_t at = 0; at < k->bytes && st == GS_OK; at += PIECE) {
+    for (uint64_t at = 0; at < k->bytes; at += PIECE) {
         const uint64_t n = GS_MIN(k->bytes - at, PIECE);
-        if ((st = gs_pread_exact(k->fd, piece, n, at, k->path)) == GS_OK)
-            st = append(log, piece, n);
+        GS_TRY(gs_pread_exact(k->fd, piece, n, at, k->path));
+        GS_TRY(append(log, piece, n));
     }
-    return st;
+    return GS_OK;
 }

@@ -136,11 +136,9 @@ static gs_status check_in_vain(const gs_train_options *o, gs_sampler_kind kind)
 gs_status gs_batch_options_read(gs_sampler_options *out, const gs_train_options *o)
 {
     const gs_sampler_kind kind = (gs_sampler_kind)(gs_choice(o, sampler) - 1); /* the first word is none */
-    gs_status st;
 
     assert(strcmp(gs_sampler_facts_of(kind)->name, o->sampler) == 0); /* the words are in the order of the kinds */
-    if ((st = check_in_vain(o, kind)) != GS_OK)
-        return st;
+    GS_TRY(check_in_vain(o, kind));
     *out = (gs_sampler_options){.kind = kind, .seed = o->seed, .batch_size = gs_count(o, batch_size),
                                 .replace = o->replace, .weighted = o->weighted, .by_type = o->by_type,
                                 .walk_length = gs_count(o, walk_length),
@@ -211,14 +209,11 @@ static gs_status check_batches(const gs_train_options *o)
 {
     gs_sampler_options ignored;
     uint32_t devices;
-    gs_status st;
 
     if (!gs_train_on_batches(o))
         return check_none(o);
-    if ((st = gs_batch_options_read(&ignored, o)) != GS_OK)
-        return st;
-    if ((st = gs_batch_devices_count(&devices, o)) != GS_OK)
-        return st;
+    GS_TRY(gs_batch_options_read(&ignored, o));
+    GS_TRY(gs_batch_devices_count(&devices, o));
     if (gs_batches_per_step_of(o) < devices)
         return gs_fail(GS_EINVAL, ".batches_per_step %u: .device %s has %u devices, to which the batches of a step are "
                        "dealt; use %u or more", o->batches_per_step, o->device, devices, devices);
@@ -255,10 +250,9 @@ gs_status gs_train_options_own(gs_train_options *out, char **texts, const gs_tra
 {
     gs_train_options o;
     size_t bytes = 1, at = 0;
-    gs_status st;
 
-    if ((st = gs_train_options_read(&o, given)) != GS_OK || (st = gs_train_options_check(&o)) != GS_OK)
-        return st;
+    GS_TRY(gs_train_options_read(&o, given));
+    GS_TRY(gs_train_options_check(&o));
     if (gs_run_pairs_have_labels(&o) && o.decoder == NULL)
         o.decoder = "mlp"; /* not what is usual for scores: weights and checkpoints are to say it */
     for GS_OPTION_EACH (x)
@@ -280,17 +274,15 @@ gs_status gs_train_options_own(gs_train_options *out, char **texts, const gs_tra
 static gs_status check_widths(const gs_train_options *o)
 {
     GS_ENDS(gs_model_close_at) gs_model *m = NULL;
-    gs_status st;
 
     if (o->heads == 1 && o->bases == 0 && !gs_session_model_changed(o))
         return GS_OK;
-    if ((st = gs_session_open_model(&m, o)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_open_model(&m, o));
     if (o->heads != 1 && !gs_model_has_heads(m))
-        st = gs_fail(GS_EINVAL, ".heads %u: model %s has no attention heads; leave it at 1", o->heads, o->model);
+        return gs_fail(GS_EINVAL, ".heads %u: model %s has no attention heads; leave it at 1", o->heads, o->model);
     else if (o->bases != 0 && !gs_model_has_bases(m))
-        st = gs_fail(GS_EINVAL, ".bases %u: model %s has no bases; leave it out", o->bases, o->model);
-    return st;
+        return gs_fail(GS_EINVAL, ".bases %u: model %s has no bases; leave it out", o->bases, o->model);
+    return GS_OK;
 }
 
 static bool is_device(const char *device)

@@ -70,10 +70,8 @@ static gs_status check_stores(const named *out, const gs_file_identity *p, const
 {
     const char *const space = space_after(out->option);
     bool inside = false;
-    const gs_status st = gs_path_climb(&inside, out->path, is_store, NULL);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_path_climb(&inside, out->path, is_store, NULL));
     if (inside)
         return gs_fail(GS_EINVAL, "%s%s%s: is in the folder of a store; choose another folder", out->option, space,
                        out->path);
@@ -105,18 +103,17 @@ static gs_status is_within(bool *inside, const char *file, const char *folder)
 {
     GS_FREED char *const own = gs_path_without_slashes(folder);
     GS_FREED char *const above = gs_path_folder(file);
-    gs_status st = GS_OK;
 
     if (own == NULL || above == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: out of memory", file);
+        return gs_fail(GS_ENOMEM, "%s: out of memory", file);
     } else {
         gs_file_identity of = gs_file_identity_of(own);
         const gs_file_identity p = gs_file_identity_of(file), in = gs_file_identity_of(above);
         *inside = gs_file_identity_is_same(&p, &of) || gs_file_identity_is_same(&in, &of);
         if (!*inside)
-            st = gs_path_climb(inside, file, is_place, &of);
+            GS_TRY(gs_path_climb(inside, file, is_place, &of));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Checkpoints are removed in their turn, and what is beside them must not be taken for one. */
@@ -179,14 +176,13 @@ static gs_status check_raw(const named *out)
 {
     GS_FREED char *const folder = gs_path_folder(out->path);
     GS_FREED char *const edges = folder != NULL ? gs_path_join(folder, "edges.npy") : NULL;
-    gs_status st = GS_OK;
 
     if (edges == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: out of memory", out->path);
+        return gs_fail(GS_ENOMEM, "%s: out of memory", out->path);
     else if (is_raw(gs_path_name(out->path)) && gs_path_exists(edges))
-        st = gs_fail(GS_EINVAL, "%s%s%s: is an array of the graph in that folder; give another name", out->option,
-                     space_after(out->option), out->path);
-    return st;
+        return gs_fail(GS_EINVAL, "%s%s%s: is an array of the graph in that folder; give another name", out->option,
+                       space_after(out->option), out->path);
+    return GS_OK;
 }
 
 /* By its first bytes. */
@@ -462,22 +458,21 @@ static gs_status deal(dealer *d, uint32_t id, const void *row)
 /* Deals rows [first, first + count), whose input ids are at `id`. */
 static gs_status deal_rows(dealer *d, uint64_t first, uint64_t count, const uint32_t *id)
 {
-    gs_status st = GS_OK;
-
-    for (uint64_t at = 0; at < count && st == GS_OK; at += d->batch_rows) {
+    for (uint64_t at = 0; at < count; at += d->batch_rows) {
         const uint64_t n = GS_MIN(d->batch_rows, count - at);
         if (d->job->stop != NULL && *d->job->stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted while the logits are put in order");
-        st = d->job->source(d->job->context, first + at, n, d->batch);
-        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+        GS_TRY(d->job->source(d->job->context, first + at, n, d->batch));
+        for (uint64_t i = 0; i < n; i++) {
             float *const row = d->batch + i * d->job->classes;
             int64_t own;
-            if (is_wanted(d->job, id[at + i]) &&
-                (st = check_row(row, d->job, (uint32_t)(id[at + i] - d->job->first))) == GS_OK)
-                st = deal(d, (uint32_t)(id[at + i] - d->job->first), form_of(row, &own, d->job));
+            if (is_wanted(d->job, id[at + i])) {
+                GS_TRY(check_row(row, d->job, (uint32_t)(id[at + i] - d->job->first)));
+                GS_TRY(deal(d, (uint32_t)(id[at + i] - d->job->first), form_of(row, &own, d->job)));
+            }
         }
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status deal_all(dealer *d)
@@ -511,20 +506,18 @@ static gs_status write_windows(dealer *d)
 {
     const uint64_t record = d->record_words * sizeof(uint32_t), cap = GS_MAX(d->buffers / record, 1);
     GS_FREED uint32_t *const piece = d->windows > 1 ? gs_malloc_array(cap, record) : NULL;
-    gs_status st = GS_OK;
 
     if (d->windows > 1 && piece == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: no memory to put the logits in order", d->out->path);
-    for (uint32_t w = 0; w < d->windows && st == GS_OK; w++) {
+        return gs_fail(GS_ENOMEM, "%s: no memory to put the logits in order", d->out->path);
+    for (uint32_t w = 0; w < d->windows; w++) {
         if (d->dealt[w] != rows_of_window(d, w))
-            st = not_a_permutation(d->job);
+            GS_TRY(not_a_permutation(d->job));
         else if (d->windows > 1)
-            st = order_window(d, w, piece, cap);
-        if (st == GS_OK)
-            st = gs_outfile_write(d->out, d->window, rows_of_window(d, w) * d->row_bytes,
-                                 d->data_offset + w * d->window_rows * d->row_bytes);
+            GS_TRY(order_window(d, w, piece, cap));
+        GS_TRY(gs_outfile_write(d->out, d->window, rows_of_window(d, w) * d->row_bytes,
+                                d->data_offset + w * d->window_rows * d->row_bytes));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)

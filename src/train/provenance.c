@@ -162,7 +162,6 @@ static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uin
 {
     gs_weights_summary *const s = &p->summary;
     const char *const text = find(note, notes, "model_text"), *const id = find(note, notes, "store_id");
-    gs_status st = GS_OK;
 
     take_text(s->version, sizeof(s->version), find(note, notes, "gnnstream"));
     if (s->version[0] == '\0')
@@ -170,18 +169,17 @@ static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uin
     take_text(s->model, sizeof(s->model), find(note, notes, "model"));
     take_text(s->store, sizeof(s->store), find(note, notes, "store"));
     s->store_id = id != NULL ? strtoull(id, NULL, 16) : 0;
-    for (size_t k = 0; k < GS_ARRAY_LEN(shape) && st == GS_OK; k++) {
+    for (size_t k = 0; k < GS_ARRAY_LEN(shape); k++) {
         void *const to = (char *)s + shape[k].summary;
         if (shape[k].is_text)
             take_text(to, shape[k].room, find(note, notes, shape[k].name));
         else
-            st = take_count(to, note, notes, shape[k].name, path);
+            GS_TRY(take_count(to, note, notes, shape[k].name, path));
     }
-    if (st != GS_OK || (st = take_count(&s->features, note, notes, "features", path)) != GS_OK ||
-        (st = take_count(&s->classes, note, notes, "classes", path)) != GS_OK ||
-        (st = take_count(&s->edge_types, note, notes, "edge_types", path)) != GS_OK ||
-        (st = take_count(&s->epochs, note, notes, "epochs", path)) != GS_OK)
-        return st;
+    GS_TRY(take_count(&s->features, note, notes, "features", path));
+    GS_TRY(take_count(&s->classes, note, notes, "classes", path));
+    GS_TRY(take_count(&s->edge_types, note, notes, "edge_types", path));
+    GS_TRY(take_count(&s->epochs, note, notes, "epochs", path));
     p->ignores_edge_weights = says_yes(note, notes, "ignore_edge_weights");
     const char *const task = find(note, notes, "task"), *const decoder = find(note, notes, "decoder");
     for (int t = GS_TRAIN_TASK_LINK; t < GS_TRAIN_TASKS && task != NULL; t++)
@@ -226,7 +224,6 @@ static gs_status complete_model(gs_train_options *o, const gs_provenance *p, con
 {
     GS_ENDS(gs_model_close_at) gs_model *m = NULL;
     uint64_t id;
-    gs_status st;
 
     if (p->text == NULL)
         return o->model != NULL ? GS_OK
@@ -240,12 +237,12 @@ static gs_status complete_model(gs_train_options *o, const gs_provenance *p, con
         o->model = p->text;
         return GS_OK;
     }
-    if ((st = gs_model_id_of(&id, p->text, strlen(p->text))) != GS_OK || (st = gs_session_open_model(&m, o)) != GS_OK)
-        return st;
+    GS_TRY(gs_model_id_of(&id, p->text, strlen(p->text)));
+    GS_TRY(gs_session_open_model(&m, o));
     if (gs_model_text_id(m) != id)
-        st = gs_fail(GS_EINVAL, ".model %s: the weights %s are of %s, which is another text; leave it out",
-                     gs_model_name(m), path, p->summary.model);
-    return st;
+        return gs_fail(GS_EINVAL, ".model %s: the weights %s are of %s, which is another text; leave it out",
+                       gs_model_name(m), path, p->summary.model);
+    return GS_OK;
 }
 
 static gs_status complete_text(const char **field, const char *has, const char *name, const char *usual,

@@ -83,10 +83,7 @@ uint32_t gs_run_tensors(const gs_run *run)
 
 static gs_status check_tensor(uint32_t *param, const gs_run *run, uint32_t index)
 {
-    const gs_status st = gs_check_argument(run, "run");
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(run, "run"));
     if ((*param = gs_safetensors_param(run->session->program, index)) == GS_NONE)
         return gs_fail(GS_EINVAL, "index %u: the model has %u tensors", index, gs_run_tensors(run));
     return GS_OK;
@@ -95,10 +92,9 @@ static gs_status check_tensor(uint32_t *param, const gs_run *run, uint32_t index
 gs_status gs_run_tensor(const gs_run *run, uint32_t index, gs_tensor_info *out)
 {
     uint32_t i;
-    gs_status st;
 
-    if ((st = check_tensor(&i, run, index)) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
-        return st;
+    GS_TRY(check_tensor(&i, run, index));
+    GS_TRY(gs_check_argument(out, "out"));
     const gs_param *const p = &run->session->program->param[i];
     *out = (gs_tensor_info){.name = p->name, .count = gs_param_elements(p), .learned = !p->fixed};
     out->dimensions = gs_safetensors_shape(out->shape, p);
@@ -127,19 +123,18 @@ gs_status gs_run_get_tensor(gs_run *run, uint32_t index, float *out, uint64_t co
 gs_status gs_run_set_tensor(gs_run *run, uint32_t index, const float *values, uint64_t count)
 {
     uint32_t i;
-    gs_status st;
 
-    if ((st = check_tensor(&i, run, index)) != GS_OK || (st = gs_check_argument(values, "values")) != GS_OK ||
-        (st = check_count(&run->session->program->param[i], count)) != GS_OK ||
-        (st = gs_run__check_open(run)) != GS_OK)
-        return st;
+    GS_TRY(check_tensor(&i, run, index));
+    GS_TRY(gs_check_argument(values, "values"));
+    GS_TRY(check_count(&run->session->program->param[i], count));
+    GS_TRY(gs_run__check_open(run));
     for (uint64_t k = 0; k < count; k++)
         if (!isfinite(values[k]))
             return gs_fail(GS_EINVAL, "values[%lu]: is not finite; tensor %s takes finite numbers alone", k,
                            run->session->program->param[i].name);
     /* the others are still those of the devices */
-    if (run->placed && (st = gs_session_fetch_params(run->session)) != GS_OK)
-        return st;
+    if (run->placed)
+        GS_TRY(gs_session_fetch_params(run->session));
     memcpy(run->session->run.params.value[i], values, count * sizeof(float));
     return gs_run__weights_changed(run);
 }
@@ -190,17 +185,14 @@ uint32_t gs_run_columns(const gs_run *run) { return run == NULL ? 0 : run->sessi
 
 gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
 {
-    gs_status st;
-
-    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(run, "run"));
+    GS_TRY(gs_check_argument(out, "out"));
     const uint64_t rows = gs_run_vertices(run);
     const uint32_t classes = run->session->classes;
     const uint64_t want = rows * classes;
     if (count != want)
         return gs_fail(GS_EINVAL, "count %lu: logits are %lu x %u = %lu numbers", count, rows, classes, want);
-    if ((st = gs_run__want_logits(run)) != GS_OK)
-        return st;
+    GS_TRY(gs_run__want_logits(run));
     const gs_logits_job job = gs_run__logits_job(run);
     return gs_session_explain_logits(run->session, gs_logits_place(out, &job));
 }
@@ -211,10 +203,8 @@ gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
 gs_status gs_run__identify_model(gs_run *r)
 {
     gs_model *m = NULL;
-    gs_status st = gs_session_open_model(&m, &r->options);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_session_open_model(&m, &r->options));
     const char *const name = gs_model_name(m), *const slash = strrchr(name, '/');
     r->model_name = gs_strdup(slash != NULL ? slash + 1 : name);
     r->model_text = gs_strdup(gs_model_text(m));
@@ -368,11 +358,9 @@ static gs_status refuse_step(gs_run *r, uint32_t epoch)
 
 gs_status gs_run__fetch(gs_run *r)
 {
-    gs_status st;
-
     /* until devices have them, the host's are the ones; after a failed pass theirs are of no use */
-    if (r->placed && (st = gs_session_fetch_params(r->session)) != GS_OK)
-        return st;
+    if (r->placed)
+        GS_TRY(gs_session_fetch_params(r->session));
     if (!r->has_previous || gs_params_are_finite(&r->session->run.params))
         return GS_OK;
     return refuse_step(r, r->epoch);
@@ -394,13 +382,11 @@ gs_status gs_run__check_pass(gs_run *r, uint32_t epoch, double loss)
 gs_status gs_run__check_step(gs_run *r, uint32_t epoch)
 {
     gs_session *const s = r->session;
-    gs_status st;
 
     if (gs_session_steps_on_device(s)) {
         if (epoch < r->options.epochs) /* the next pass brings the answer with it */
             return GS_OK;
-        if ((st = gs_session_fetch_params(s)) != GS_OK)
-            return st;
+        GS_TRY(gs_session_fetch_params(s));
     }
     return gs_params_are_finite(&s->run.params) ? GS_OK : refuse_step(r, epoch);
 }

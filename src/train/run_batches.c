@@ -84,10 +84,8 @@ static uint32_t group_of(const gs_run_batches *b, uint64_t batches)
 static gs_status open_seeds(void *context, const gs_seed_source **out, const gs_store *store)
 {
     gs_run_batches *const b = context;
-    const gs_status st = gs_run_pairs_open(&b->pairs, store, b->options, false);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_run_pairs_open(&b->pairs, store, b->options, false));
     b->pair_bytes = gs_run_pairs_bytes(b->pairs);
     b->seeds = gs_run_pairs_seeds(b->pairs);
     *out = &b->seeds;
@@ -102,16 +100,13 @@ static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, 
     gs_draws_request request = {.store = config->store, .options = o, .stream = stream, .split = GS_SPLIT_TRAIN,
                                 .open_seeds = pairs ? open_seeds : NULL, .context = b,
                                 .refused = config->refused};
-    gs_status st;
 
-    if ((st = gs_batch_devices_count(&b->devices, o)) != GS_OK ||
-        (st = find_tables(&request.all_there, o, config->store)) != GS_OK)
-        return st;
+    GS_TRY(gs_batch_devices_count(&b->devices, o));
+    GS_TRY(find_tables(&request.all_there, o, config->store));
     b->options = o;
     b->step = b->devices > 1 ? gs_batches_per_step_of(o) : 1;
     request.all_there = request.all_there || pairs; /* none of these goes in parts */
-    if ((st = gs_draws_open(&b->draws, &request)) != GS_OK)
-        return st;
+    GS_TRY(gs_draws_open(&b->draws, &request));
     b->shape.limits = d->limits;
     b->shape.hops = d->options.hops;
     b->shape.coefficients = d->options.coverage > 0;
@@ -531,19 +526,18 @@ static gs_status step_batch(gs_run *r)
     const gs_step_rows *const b = gs_batch_devices_rows(r->batches->engine);
     gs_session *const s = r->session;
     gs_update u = gs_optim_next(&r->optim, r->optim.clip > 0 ? gradient_norm(r, b) : 0);
-    gs_status st = GS_OK;
 
     gs_optim_apply(&u, &s->run.params);
-    for (uint32_t t = 0; t < s->program->tables && st == GS_OK; t++) {
+    for (uint32_t t = 0; t < s->program->tables; t++) {
         stepping x = {.update = &u};
         bool finite = true;
         x.gradient = gs_step_rows_gradient(b, t, &x.width);
         if (x.gradient != NULL)
-            st = gs_step_rows_update(b, t, gs_optim_states(&r->optim), step_row, &x, &finite);
-        if (st == GS_OK && !finite)
-            st = gs_run__refuse_table(b->tables->session->program->table[t].name);
+            GS_TRY(gs_step_rows_update(b, t, gs_optim_states(&r->optim), step_row, &x, &finite));
+        if (!finite)
+            GS_TRY(gs_run__refuse_table(b->tables->session->program->table[t].name));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- who has the parameters ---------------------------------------------- */
@@ -737,10 +731,8 @@ static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32
     gs_batch_pass pass[GS_BATCH_ROUND] = {0};
     const gs_batch *batch;
     uint32_t n = 0;
-    gs_status st;
 
-    if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
-        return st;
+    GS_TRY(draw(&batch, b, e->epoch, first));
     const gs_draws_group *const group = gs_draws_now(&b->draws);
     const uint32_t held = GS_MIN(GS_MIN(count, GS_BATCH_ROUND), group->first + group->held - first);
     for (; n < held && !batch[n].overflows; n++) {
@@ -749,8 +741,8 @@ static gs_status run_round(gs_run *r, gs_epoch_report *e, uint32_t first, uint32
         pass[n] = (gs_batch_pass){.batch = teaching ? &batch[n] : NULL, .key = key + n,
                                   .device = gs_batch_deal_of(deal, first + n)};
     }
-    if (n > 0 && (st = gs_batch_devices_run(b->engine, pass, n)) != GS_OK)
-        return st;
+    if (n > 0)
+        GS_TRY(gs_batch_devices_run(b->engine, pass, n));
     add_passes(b, e, pass, n, sums);
     *done = n;
     if (n == held)
@@ -854,7 +846,6 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     gs_epoch_part *const p = &r->part;
     const uint64_t read = gs_draws_read(&b->draws), *const swept = r->session->run.swept;
     const uint64_t before[2] = {swept[0], swept[1]};
-    gs_status st = GS_OK;
 
     gs_batch_devices_quiet(b->engine); /* of an epoch that was stopped */
     b->followed = NULL;
@@ -863,8 +854,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     gs_draws_order(&b->draws, !gs_control_shuffles(&r->control));
     b->draws.last_epoch = gs_control_keeps_order(&r->control) ? r->options.epochs : 0;
     p->of = gs_sampler_batches(b->draws.sampler);
-    if ((st = end_steps(r, e->epoch, train_steps(r, e))) != GS_OK)
-        return st;
+    GS_TRY(end_steps(r, e->epoch, train_steps(r, e)));
     e->sample_seconds = b->draws.seconds;
     e->stall_seconds += b->draws.waited;
     e->read_bytes += gs_draws_read(&b->draws) - read + swept[0] - before[0];

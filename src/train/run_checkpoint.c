@@ -32,16 +32,15 @@ static gs_status read_checkpoint(gs_checkpoint *c, const char *dir)
     GS_FREED char *const path = gs_path_join(dir, GS_CHECKPOINT_JSON);
     GS_FREED char *text = NULL;
     uint64_t bytes;
-    gs_status st;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
     gs_checkpoint_list_options(c);
-    if ((st = gs_file_read_all(&text, &bytes, path, GS_CHECKPOINT_JSON_MOST)) == GS_OK)
-        st = gs_checkpoint_parse(c, text, bytes, path);
-    for (uint32_t k = 0; st == GS_OK && k < c->sections; k++)
-        st = gs_section_check(&c->section[k], dir);
-    return st;
+    GS_TRY(gs_file_read_all(&text, &bytes, path, GS_CHECKPOINT_JSON_MOST));
+    GS_TRY(gs_checkpoint_parse(c, text, bytes, path));
+    for (uint32_t k = 0; k < c->sections; k++)
+        GS_TRY(gs_section_check(&c->section[k], dir));
+    return GS_OK;
 }
 
 /* Is it the fault of the one that was read, so that another one may do? */
@@ -173,15 +172,13 @@ static gs_status match_store(gs_run *r, const char *store)
 
 gs_status gs_run__find_checkpoint(gs_run *r, const char *store)
 {
-    gs_status st;
-
     if (r->kind != GS_RUN_TRAIN || r->options.resume == NULL)
         return GS_OK;
     if ((r->saver.from = gs_calloc(1, sizeof(*r->saver.from))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
-    if ((st = find_ours(r, r->options.resume)) != GS_OK || (st = match_store(r, store)) != GS_OK ||
-        (st = match_model(r)) != GS_OK)
-        return st;
+    GS_TRY(find_ours(r, r->options.resume));
+    GS_TRY(match_store(r, store));
+    GS_TRY(match_model(r));
     return gs_checkpoint_match_options(r->saver.from, &r->options, r->saver.from_dir);
 }
 
@@ -416,11 +413,9 @@ static gs_status write_weights(gs_run *r, gs_checkpoint *c, const char *dir, con
     const gs_safetensors_tables tables = gs_run__tables(r, rows);
     GS_FREED gs_safetensors_note *note = NULL;
     uint32_t notes;
-    gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);
 
-    if (st == GS_OK)
-        st = gs_section_write(c, dir, name, r->session->program, value, &tables, &(gs_section_notes){note, notes});
-    return st;
+    GS_TRY(gs_run__describe_weights(r, epochs, &note, &notes));
+    return gs_section_write(c, dir, name, r->session->program, value, &tables, &(gs_section_notes){note, notes});
 }
 
 /* The model, then run after run of the optimiser's state, which may come through the same memory. */
@@ -599,10 +594,8 @@ gs_status gs_run_checkpoint(gs_run *run)
 
 gs_status gs_run_checkpoints(const gs_run *run, gs_checkpoint_report *out)
 {
-    gs_status st;
-
-    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(run, "run"));
+    GS_TRY(gs_check_argument(out, "out"));
     *out = run->saver.report;
     return GS_OK;
 }

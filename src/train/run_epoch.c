@@ -56,16 +56,15 @@ static gs_status columns_of(void *context, uint64_t first, uint64_t rows, float 
 {
     const source *const x = context;
     const uint64_t step = GS_MAX(BLOCK_ROWS_BYTES / (x->width * sizeof(float)), 1);
-    gs_status st = GS_OK;
 
-    for (uint64_t at = 0; at < rows && st == GS_OK; at += step) {
+    for (uint64_t at = 0; at < rows; at += step) {
         const uint64_t n = GS_MIN(step, rows - at);
-        st = gs_session_read_table(x->session, x->array, first + at, n, x->whole);
-        for (uint64_t r = 0; r < n && st == GS_OK; r++)
+        GS_TRY(gs_session_read_table(x->session, x->array, first + at, n, x->whole));
+        for (uint64_t r = 0; r < n; r++)
             memcpy(dst + (at + r) * x->columns, x->whole + r * x->width + (uint64_t)x->block * x->columns,
                    x->columns * sizeof(float));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status write_rows(void *context, uint32_t rows, uint32_t table, gs_outfile *o, uint64_t at)
@@ -101,15 +100,14 @@ typedef struct reading {
 static gs_status take_rows(void *context, uint64_t rows, float *const *row, const uint32_t *id)
 {
     const reading *const f = context;
-    gs_status st = GS_OK;
 
-    for (uint64_t k = 0; k < rows * f->blocks && st == GS_OK; k++) {
+    for (uint64_t k = 0; k < rows * f->blocks; k++) {
         const uint64_t piece = f->row / f->blocks, r = k / f->blocks, block = k % f->blocks;
-        st = gs_pread_exact(f->fd, (char *)row[0] + k * piece, piece, f->at + (block * f->vertices + id[r]) * piece,
-                            f->path);
+        GS_TRY(gs_pread_exact(f->fd, (char *)row[0] + k * piece, piece, f->at + (block * f->vertices + id[r]) * piece,
+                              f->path));
     }
-    if (st != GS_OK || !f->finite || rows_are_finite(row[0], rows * f->row / sizeof(float)))
-        return st;
+    if (!f->finite || rows_are_finite(row[0], rows * f->row / sizeof(float)))
+        return GS_OK;
     return gs_fail(GS_EFORMAT, "%s: a table has numbers that are not finite; the weights are of no use", f->path);
 }
 
@@ -295,9 +293,8 @@ static double judged(const gs_run *r, const gs_epoch_report *e)
 static gs_status rank(gs_task_figures *to, gs_session *s)
 {
     gs_ranks ranks;
-    const gs_status st = gs_rank_logits(&ranks, s);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_rank_logits(&ranks, s));
     memcpy(to->roc_auc, ranks.roc_auc, sizeof(ranks.roc_auc));
     memcpy(to->average_precision, ranks.average_precision, sizeof(ranks.average_precision));
     return GS_OK;
@@ -358,12 +355,10 @@ static gs_status differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stats *x)
 {
     gs_session *const s = r->session;
     const bool again = e->epoch < r->options.epochs && !evaluates(s, e->epoch + 1);
-    gs_status st;
 
     if (r->pairs != NULL)
         return gs_run_pairs_differentiate(r, e, x);
-    if ((st = gs_session_run(s, s->pass.train, e->epoch, again, x)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_run(s, s->pass.train, e->epoch, again, x));
     e->loss = gs_figures_loss(&s->labels, &x->metrics);
     return gs_run__check_pass(r, e->epoch, e->loss);
 }
@@ -372,10 +367,8 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
 {
     gs_session *const s = r->session;
     gs_exec_stats x = {0};
-    gs_status st = differentiate(r, e, &x);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(differentiate(r, e, &x));
     if (r->options.profile)
         gs_session_observe(s, &x, &r->profile);
     if (!s->pass.train_differs && !s->config.ranks)
@@ -383,18 +376,16 @@ static gs_status train_and_update(gs_run *r, gs_epoch_report *e)
     gs_run__add_stats(e, &x);
     const double update = gs_now();
     r->optim.lr = e->lr = gs_control_rate(&r->control, e->epoch);
-    if (gs_control_note(&r->control, e->epoch, judged(r, e), e->loss) &&
-        r->control.keeps_best && (st = gs_session_keep_best(s)) != GS_OK)
-        return st;
+    if (gs_control_note(&r->control, e->epoch, judged(r, e), e->loss) && r->control.keeps_best)
+        GS_TRY(gs_session_keep_best(s));
     e->over = gs_control_is_over(&r->control, e->epoch);
     gs_run__before_step(r);
     r->whole = false;
     const uint64_t before[2] = {s->run.swept[0], s->run.swept[1]};
-    if ((st = step(s, &r->optim)) != GS_OK)
-        return st;
+    GS_TRY(step(s, &r->optim));
     uint64_t swept[2] = {s->run.swept[0] - before[0], s->run.swept[1] - before[1]};
-    if (s->program->tables > 0 && (st = gs_ranks_sum_u64(swept, 2)) != GS_OK)
-        return st;
+    if (s->program->tables > 0)
+        GS_TRY(gs_ranks_sum_u64(swept, 2));
     e->read_bytes += swept[0];
     e->written_bytes += swept[1];
     gs_params_follow(&s->run.params, s->program, gs_store_get_info(s->store)->vertices);
@@ -407,11 +398,9 @@ static gs_status begin_part(gs_run *r, const gs_epoch_report *e)
 {
     gs_control *const c = &r->control;
     const double lr = gs_control_rate(c, e->epoch);
-    gs_status st;
 
-    if (c->valid && gs_control_note(c, e->epoch, judged(r, e), NAN) && c->keeps_best &&
-        (st = gs_session_keep_best(r->session)) != GS_OK)
-        return st;
+    if (c->valid && gs_control_note(c, e->epoch, judged(r, e), NAN) && c->keeps_best)
+        GS_TRY(gs_session_keep_best(r->session));
     r->part = (gs_epoch_part){.begun = true, .lr = lr, .figures = e->figures};
     memcpy(r->part.accuracy, e->accuracy, sizeof(e->accuracy));
     return GS_OK;
@@ -422,16 +411,14 @@ static gs_status train_on_batches(gs_run *r, gs_epoch_report *e)
 {
     gs_control *const c = &r->control;
     gs_epoch_part *const p = &r->part;
-    gs_status st;
 
-    if (!p->begun && (st = begin_part(r, e)) != GS_OK)
-        return st;
+    if (!p->begun)
+        GS_TRY(begin_part(r, e));
     memcpy(p->figures.task, e->figures.task, sizeof(p->figures.task));
     e->figures = p->figures;
     memcpy(e->accuracy, p->accuracy, sizeof(e->accuracy));
     r->optim.lr = e->lr = p->lr;
-    if ((st = r->batches != NULL ? gs_run_batches_epoch(r, e) : gs_run_pairs_epoch(r, e)) != GS_OK)
-        return st;
+    GS_TRY(r->batches != NULL ? gs_run_batches_epoch(r, e) : gs_run_pairs_epoch(r, e));
     e->loss = p->mass > 0 ? p->loss / p->mass : NAN;
     *p = (gs_epoch_part){0};
     gs_control_note_loss(c, e->epoch, e->loss);
@@ -646,7 +633,6 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
 {
     const gs_train_options *const o = &r->options;
     bool best = false;
-    gs_status st;
 
     const bool files = o->save != NULL || o->logits != NULL || o->argmax != NULL;
 
@@ -656,13 +642,13 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
         return say_why(r, "no epoch was done, so no weights or logits were written");
     r->options.stop = NULL; /* it was heard */
     r->state = GS_RUN_IS_OPEN;
-    if ((st = gs_run__fetch(r)) != GS_OK || (st = choose_weights(r, &best)) != GS_OK ||
-        ((o->logits != NULL || o->argmax != NULL) && !r->has_logits && (st = gs_run__evaluate(r, NULL)) != GS_OK))
-        return st;
+    GS_TRY(gs_run__fetch(r));
+    GS_TRY(choose_weights(r, &best));
+    if ((o->logits != NULL || o->argmax != NULL) && !r->has_logits)
+        GS_TRY(gs_run__evaluate(r, NULL));
     r->state = GS_RUN_IS_FINISHED;
     gs_outfile_abandon(&r->files.trace); /* of a whole epoch, which is not there */
-    if ((st = gs_run__write_files(r)) != GS_OK)
-        return st;
+    GS_TRY(gs_run__write_files(r));
     if (report != NULL)
         *report = r->report;
     return files ? say_what_was_written(r, best) : say_why(r, "");

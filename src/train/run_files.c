@@ -58,15 +58,14 @@ static gs_status begin_scores(gs_run *r)
     const uint64_t top = GS_MIN(r->options.top, gs_store_get_info(r->session->store)->vertices);
     const uint32_t logits = gs_run_pairs_columns(r->session->store, &r->options);
     GS_ENDS(gs_npy_close) gs_npy pairs = {.fd = -1};
-    gs_status st = gs_npy_open(&pairs, r->options.edges);
 
-    if (st == GS_OK)
-        st = gs_npy_create(&r->files.scores, &r->files.scores_offset, r->options.scores, GS_F32, pairs.shape[0],
-                           logits > 1 ? logits : top);
-    if (st == GS_OK && top > 0)
-        st = gs_npy_create(&r->files.targets, &r->files.targets_offset, r->options.targets, GS_I64, pairs.shape[0],
-                           top);
-    return st;
+    GS_TRY(gs_npy_open(&pairs, r->options.edges));
+    GS_TRY(gs_npy_create(&r->files.scores, &r->files.scores_offset, r->options.scores, GS_F32, pairs.shape[0],
+                         logits > 1 ? logits : top));
+    if (top > 0)
+        GS_TRY(gs_npy_create(&r->files.targets, &r->files.targets_offset, r->options.targets, GS_I64, pairs.shape[0],
+                             top));
+    return GS_OK;
 }
 
 /* ---- the files that the options name ------------------------------------- */
@@ -201,15 +200,14 @@ gs_status gs_run_save(gs_run *run, const char *path)
 gs_status gs_run_load(gs_run *run, const char *path)
 {
     gs_session *s;
-    gs_status st;
 
-    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
-        (st = gs_run__check_open(run)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(run, "run"));
+    GS_TRY(gs_check_argument(path, "path"));
+    GS_TRY(gs_run__check_open(run));
     s = run->session;
     const gs_safetensors_tables tables = gs_run__tables(run, GS_RUN_ROWS);
-    st = gs_safetensors_load(s->run.params.value, s->program, &tables, path);
-    return st == GS_OK ? gs_run__weights_changed(run) : st;
+    GS_TRY(gs_safetensors_load(s->run.params.value, s->program, &tables, path));
+    return gs_run__weights_changed(run);
 }
 
 gs_status gs_run_write_logits(gs_run *run, const char *path)

@@ -499,9 +499,8 @@ static gs_status fill_report(gs_run *r)
     gs_train_report *const out = &r->report;
 
     out->parameters = gs_session_learned(s);
-    const gs_status st = gs_run__peak_bytes(&out->peak_host_bytes);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_run__peak_bytes(&out->peak_host_bytes));
     out->peak_device_bytes = s->plan->device_bytes;
     if (s->machine.wires.alone)
         snprintf(out->device, sizeof(out->device), "%s", gs_device_name(s->machine.device[0]));
@@ -543,7 +542,6 @@ static void time_transfers(gs_run *r)
 static gs_status choose_weights(gs_run *r)
 {
     const gs_control *const c = &r->control;
-    gs_status st;
 
     r->report.kept_epochs = r->epoch;
     r->report.saved_epochs = gs_control_is_over(c, r->epoch) && r->options.epochs > r->epoch
@@ -554,8 +552,7 @@ static gs_status choose_weights(gs_run *r)
         return GS_OK;
     r->evaluated = r->has_logits = r->has_previous = r->whole = false;
     r->report.kept_epochs = c->state.best_epoch - 1;
-    if ((st = gs_session_back_to_best(r->session)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_back_to_best(r->session));
     return gs_run__evaluate(r, NULL);
 }
 
@@ -653,10 +650,8 @@ static gs_status describe(const gs_session *s, const gs_run_batches *batches, gs
 
 gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)
 {
-    gs_status st;
-
-    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(run, "run"));
+    GS_TRY(gs_check_argument(out, "out"));
     return describe(run->session, run->batches, out);
 }
 
@@ -665,12 +660,10 @@ gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)
 static gs_status open_planned(gs_session **session, gs_run_batches **batches, gs_train_options *own, const char *store,
                               const gs_train_options *options)
 {
-    gs_status st;
-
-    if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_train_options_read(own, options)) != GS_OK ||
-        (st = gs_train_options_check(own)) != GS_OK ||
-        (st = gs_run__open_session(session, store, own, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, batches)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(store, "store"));
+    GS_TRY(gs_train_options_read(own, options));
+    GS_TRY(gs_train_options_check(own));
+    GS_TRY(gs_run__open_session(session, store, own, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, batches));
     if (*batches == NULL)
         gs_run__warn(*session);
     return GS_OK;
@@ -713,10 +706,9 @@ gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *
 gs_status gs_run_progress(const gs_run *run, gs_progress *out)
 {
     gs_exec_progress x;
-    gs_status st;
 
-    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(run, "run"));
+    GS_TRY(gs_check_argument(out, "out"));
     *out = (gs_progress){.epoch = __atomic_load_n(&run->epoch, __ATOMIC_RELAXED), .epochs = run->options.epochs};
     if (gs_run_pairs_progress(run->pairs, out))
         return GS_OK;

@@ -145,9 +145,8 @@ gs_status gs_run_pairs_check(const gs_train_options *o)
     for (size_t k = 0; k < GS_ARRAY_LEN(of_vertices); k++)
         if (of_vertices[k].given)
             return gs_fail(GS_EINVAL, "%s: does not go with .task %s; leave it out", of_vertices[k].name, o->task);
-    gs_status st;
-    if ((st = check_seeds(o)) != GS_OK || (st = check_decoder(o)) != GS_OK)
-        return st;
+    GS_TRY(check_seeds(o));
+    GS_TRY(check_decoder(o));
     if (o->margin != 0 && (o->loss == NULL || gs_choice(o, loss) != GS_LOSSES + GS_PAIR_MARGIN))
         return gs_fail(GS_EINVAL, ".margin %g: is of .loss margin; leave it out", o->margin);
     if (gs_decoder_of(decoder_of(o))->halves && o->hidden % 2 != 0)
@@ -295,10 +294,8 @@ static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_t
     const gs_pair_batch_options of_batches = {
         .seed = o->seed, .batch_size = gs_count(o, batch_size), .negatives = gs_count(o, negatives),
         .asks = {corrupt != 1, corrupt != 2}, .by = (gs_negatives_by)gs_choice(o, negatives_by), .stop = o->stop};
-    gs_status st = gs_pair_batches_open(&p->batches, store, &of_batches);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_pair_batches_open(&p->batches, store, &of_batches));
     const gs_pair_step_options of_step = {
         .decoder = p->decoder, .width = p->width, .types = types_of(store),
         .threads = GS_MAX(p->threads / p->scorers, 1),
@@ -308,9 +305,9 @@ static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_t
         .most_rows = p->batches.most_rows, .mean_over = mean_over(p)};
     p->ends = of_batches.asks[0] + of_batches.asks[1];
     p->most_rows = p->batches.most_rows;
-    for (uint32_t d = 0; d < p->scorers && st == GS_OK; d++)
-        st = gs_pair_step_open(&p->scorer[d].step, &of_step);
-    return st != GS_OK ? st : take_names(p, store, o);
+    for (uint32_t d = 0; d < p->scorers; d++)
+        GS_TRY(gs_pair_step_open(&p->scorer[d].step, &of_step));
+    return take_names(p, store, o);
 }
 
 gs_pair_rank_options gs_run_pairs__rank_options(const gs_store *store, const gs_train_options *o)
@@ -744,9 +741,8 @@ static gs_status evaluate_labels(gs_run *r, gs_task_figures *out, double accurac
 
     memset(p->found, 0, counts * sizeof(*p->found));
     memset(p->figures.moments, 0, GS_LOSS_SPLITS * sizeof(*p->figures.moments));
-    const gs_status st = judge_labels(r, &m);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(judge_labels(r, &m));
     gs_figures_of(out, &p->figures, &m);
     for (int k = 0; k < 3; k++)
         out->rmse[k] = sqrt(out->mse[k]);

@@ -92,7 +92,6 @@ static gs_status compare(const gs_train_options *o)
     uint64_t own[OPTIONS_MOST], all[GS_RANKS_MOST][OPTIONS_MOST];
     const char *name[OPTIONS_MOST] = {NULL};
     uint32_t n = 0;
-    gs_status st;
 
     memset(own, 0, sizeof(own));
     own[n++] = gs_hash64(gs_version(), strlen(gs_version()));
@@ -101,8 +100,7 @@ static gs_status compare(const gs_train_options *o)
             name[n] = x->name;
             own[n++] = id_of(x, o);
         }
-    if ((st = gs_ranks_gather(all, own, sizeof(own))) != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_gather(all, own, sizeof(own)));
     for (uint32_t r = 1; r < gs_ranks_count(); r++)
         for (uint32_t k = 0; k < n; k++)
             if (all[r][k] != all[0][k] && name[k] == NULL)
@@ -163,11 +161,9 @@ static gs_status compare_stores(const gs_store *s)
 {
     const gs_store_shard *const x = gs_store_get_shard(s);
     uint64_t own[2] = {gs_store_get_info(s)->id, 0}, all[GS_RANKS_MOST][2];
-    gs_status st;
 
     own[1] = x != NULL ? gs_hash64(x->first, (x->ranks + 1) * sizeof(*x->first)) : 0;
-    if ((st = gs_ranks_gather(all, own, sizeof(own))) != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_gather(all, own, sizeof(own)));
     for (uint32_t r = 1; r < gs_ranks_count(); r++)
         if (memcmp(all[r], all[0], sizeof(own)) != 0)
             return gs_fail(GS_EINVAL, "rank %u has another store than rank 0, or a shard where that has a whole store; "
@@ -178,13 +174,12 @@ static gs_status compare_stores(const gs_store *s)
 gs_status gs_run__take_folder(char **out, const char *store)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st;
 
     if (gs_ranks_count() == 1)
         return (*out = gs_strdup(store)) != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", store);
-    if ((st = gs_run__folder(out, store)) == GS_OK && (st = gs_session_open_store(&s, *out)) == GS_OK)
-        st = compare_stores(s);
-    return st;
+    GS_TRY(gs_run__folder(out, store));
+    GS_TRY(gs_session_open_store(&s, *out));
+    return compare_stores(s);
 }
 
 gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_RANKS_DEVICE_BYTES])

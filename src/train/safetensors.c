@@ -392,7 +392,6 @@ static gs_status match_entries(entry *found, const cJSON *header, const wanted *
 {
     char text[SHAPE_TEXT], name[NAME_TEXT];
     const cJSON *item;
-    gs_status st;
 
     for (uint32_t i = 0; i < wanted_tensors(w); i++)
         found[i].dims = UINT32_MAX; /* not seen */
@@ -403,8 +402,7 @@ static gs_status match_entries(entry *found, const cJSON *header, const wanted *
 
         if (strcmp(item->string, "__metadata__") == 0)
             continue;
-        if ((st = parse_entry(&e, item, data_bytes, path)) != GS_OK)
-            return st;
+        GS_TRY(parse_entry(&e, item, data_bytes, path));
         while (i < wanted_tensors(w) && (wanted_name(w, i) == NULL || strcmp(wanted_name(w, i), item->string) != 0))
             i++;
         if (i == wanted_tensors(w))
@@ -413,8 +411,7 @@ static gs_status match_entries(entry *found, const cJSON *header, const wanted *
         if (found[i].dims != UINT32_MAX)
             return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is there twice; the header is damaged", path,
                            wanted_name(w, i));
-        if ((st = match_wanted(&e, w, i, path)) != GS_OK)
-            return st;
+        GS_TRY(match_wanted(&e, w, i, path));
         found[i] = e;
         found[i].name = wanted_name(w, i);
     }
@@ -549,14 +546,11 @@ static gs_status open_file(int *fd, cJSON **header, uint64_t *data_at, uint64_t 
 {
     unsigned char prefix[8];
     uint64_t length;
-    gs_status st;
 
-    if ((st = gs_file_open_read(fd, bytes, path)) != GS_OK)
-        return st;
+    GS_TRY(gs_file_open_read(fd, bytes, path));
     if (*bytes < 8)
         return gs_fail(GS_EFORMAT, "%s: %lu bytes are too few for a safetensors file", path, *bytes);
-    if ((st = gs_pread_exact(*fd, prefix, 8, 0, path)) != GS_OK)
-        return st;
+    GS_TRY(gs_pread_exact(*fd, prefix, 8, 0, path));
     length = load_u64(prefix);
     if (length > *bytes - 8 || length > GS_SAFETENSORS_HEADER_LIMIT)
         return gs_fail(GS_EFORMAT, "%s: a header of %lu bytes does not fit the file (%lu bytes) or the limit (%u); not "

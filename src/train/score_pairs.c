@@ -199,9 +199,8 @@ static gs_status write_labels(scoring *x, gs_run *r, uint64_t first, uint32_t pa
     for (uint32_t k = 0; k < batch.rows; k++)
         order[k] = k;
     const gs_row_list list = {.rows = batch.rows, .named = order + 3 * ENDS /* batch.vertex */, .order = order};
-    const gs_status st = rows->fetch(rows->context, &list, x->labels.o.width, x->labels.rows);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(rows->fetch(rows->context, &list, x->labels.o.width, x->labels.rows));
     gs_label_step_forward(&x->labels, &batch, values);
     return gs_outfile_write(&r->files.scores, x->labels.logit, pairs * row, r->files.scores_offset + first * row);
 }

@@ -277,10 +277,8 @@ static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_
     const gs_sum *const m = &l->stage->sum[index];
     const gs_param *const w = &l->program->param[m->weight];
     outer_task k = {.cpu = cpu, .dense = m->dense, .stride = w->cols};
-    const gs_status st = gs_cpu__plan_edges(&k.plan, cpu, l, index);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_cpu__plan_edges(&k.plan, cpu, l, index));
     k.in = l->stage->edge_reg[m->score].width;
     k.out = l->stage->edge_reg[m->value].width;
     k.plan.failed = &k.failed;

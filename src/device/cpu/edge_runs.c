@@ -574,7 +574,6 @@ static void place_lists(portion *k)
 static gs_status run_by_portions(gs_cpu *cpu, const gs_edge_program_launch *l)
 {
     portion k = {.cpu = cpu, .l = l, .edge = l->edges.start[0], .pairs = l->stage->products == GS_PRODUCTS_OF_PAIRS};
-    gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < cpu->run_stages; i++)
         if (cpu->run_stage[i].of == l->stage && cpu->run_stage[i].way == l->stage->products)
@@ -585,13 +584,12 @@ static gs_status run_by_portions(gs_cpu *cpu, const gs_edge_program_launch *l)
     k.most = portion_of(l->stage, l->stage->products, k.w);
     gs_cpu__transpose_matrices(cpu, l);
     place_lists(&k);
-    if ((st = find_types(&k)) != GS_OK)
-        return st;
-    while (k.target < l->edges.targets && st == GS_OK) {
+    GS_TRY(find_types(&k));
+    while (k.target < l->edges.targets) {
         (k.pairs ? next_pairs : next_runs)(&k);
-        st = k.runs > 0 ? run_portion(&k) : GS_OK;
+        GS_TRY(k.runs > 0 ? run_portion(&k) : GS_OK);
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_cpu__run_edge_stage(void *context, const gs_edge_program_launch *l)

@@ -627,9 +627,7 @@ gs_status gs_cpu__resolve(gs_cpu *cpu, const gs_vertex_launch *l)
         const lookup k = {.l = l, .step = &cpu->step[i], .instr = &l->stage->instr[i], .index = i};
         if (i >= cpu->steps)
             return refuse(&k, "not prepared for so many instructions");
-        const gs_status st = resolve_step(&k);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(resolve_step(&k));
     }
     const uint32_t first = find_runs(cpu, l);
     if (first < n) {

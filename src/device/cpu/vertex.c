@@ -132,10 +132,11 @@ static void run_groups(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t r
         if (s->op == GS_OP_FOLD && s->b.p != NULL) {
             const gs_cpu_rows b = rows_from(k, s->b, r, s->a_width);
             k->fold(dst, &a, &b, n, s->width, s->a_width / s->width);
-        } else if (s->op == GS_OP_FOLD)
+        } else if (s->op == GS_OP_FOLD) {
             k->fold(dst, &a, NULL, n, s->width, s->a_width / s->width);
-        else
+        } else {
             k->expand(dst, &a, n, s->a_width, s->width / s->a_width);
+        }
     }
 }
 
@@ -461,21 +462,20 @@ static uint32_t strip_rows(uint32_t rows)
 gs_status gs_cpu__run_vertex(void *context, const gs_vertex_launch *l)
 {
     gs_cpu *const cpu = context;
-    gs_status st = gs_cpu__resolve(cpu, l);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(gs_cpu__resolve(cpu, l));
     tile t = {.cpu = cpu, .l = l, .strip_rows = strip_rows(l->rows)};
     t.strips = (uint32_t)gs_div_up(l->rows, t.strip_rows);
     gs_cpu__transpose_weights(cpu, l);
 
-    for (uint32_t i = 0, end; i < l->stage->instrs && st == GS_OK; i = end) {
+    for (uint32_t i = 0, end; i < l->stage->instrs; i = end) {
         end = cpu->step[i].run.end;
         if (gs_cpu__stands_alone(&cpu->step[i], l->rows))
-            st = gs_cpu__outer(cpu, &cpu->step[i], l->rows);
+            GS_TRY(gs_cpu__outer(cpu, &cpu->step[i], l->rows));
         else
             run_parallel(&t, i, end);
-        if (st == GS_OK && t.failed)
-            st = gs_fail(GS_EDEVICE, "stage \"%s\": oneDNN could not multiply", l->stage->name);
+        if (t.failed)
+            return gs_fail(GS_EDEVICE, "stage \"%s\": oneDNN could not multiply", l->stage->name);
     }
-    return st;
+    return GS_OK;
 }
