@@ -40,18 +40,15 @@ static char *whole_text(const char *text)
 static gs_status complain(const gs_cuda_driver *d, gs_cu_handle program)
 {
     size_t bytes = 0;
-    char *log = NULL;
-    gs_status st;
+    GS_FREED char *log = NULL;
 
     if (d->log_bytes(program, &bytes) == 0 && bytes > 0 && (log = gs_calloc(bytes + 1, 1)) != NULL)
         d->log(program, log);
     const char *error = log == NULL ? NULL : strstr(log, "error");
     while (error != NULL && error > log && error[-1] != '\n')
         error--;
-    st = gs_fail(GS_EDEVICE, "device cuda: the kernels of this model do not compile: %.*s",
-                 error == NULL ? 20 : (int)strcspn(error, "\n"), error == NULL ? "the compiler failed" : error);
-    gs_free(log);
-    return st;
+    return gs_fail(GS_EDEVICE, "device cuda: the kernels of this model do not compile: %.*s", error == NULL ? 20
+                   : (int)strcspn(error, "\n"), error == NULL ? "the compiler failed" : error);
 }
 
 /* An intermediate text ends with its 0. */
@@ -95,7 +92,7 @@ gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, 
     static const char *const header[] = {gs_cuda_walk_text}, *const header_name[] = {"walk.inc"};
     char architecture[64];
     const char *const options[] = {architecture, STANDARD, VECTORS};
-    char *const whole = whole_text(text);
+    GS_FREED char *const whole = whole_text(text);
     gs_cu_handle program = NULL;
     gs_status st;
 
@@ -112,7 +109,6 @@ gs_status gs_cuda_compile(char **image, size_t *bytes, const gs_cuda_driver *d, 
         st = take_image(image, bytes, d, program, target.intermediate);
     if (program != NULL)
         d->program_destroy(&program);
-    gs_free(whole);
     return st;
 }
 
@@ -200,31 +196,26 @@ static void keep_image(const char *path, const char *image, uint64_t bytes)
 /* The same, from the file where it is kept, and loaded into the current context. */
 static gs_status load_module(gs_cu_handle *module, const gs_cuda_driver *d, int major, int minor, const char *text)
 {
-    char *const path = cache_file(d, major, minor, text);
-    char *image = NULL;
+    GS_FREED char *const path = cache_file(d, major, minor, text);
+    GS_FREED char *image = NULL;
     size_t bytes = 0;
-    gs_status st = GS_OK;
 
     /* The image that is kept may be damaged, or of another driver: then it is made again. */
     if (path != NULL && read_image(&image, path) && d->module_load(module, image) == 0)
-        goto done;
+        return GS_OK;
     gs_free(image);
     image = NULL;
-    if ((st = gs_cuda_compile(&image, &bytes, d, major, minor, text)) != GS_OK)
-        goto done;
+    GS_TRY(gs_cuda_compile(&image, &bytes, d, major, minor, text));
     const gs_cu_result r = d->module_load(module, image);
     const char *name = NULL;
     if (r != 0)
-        st = gs_fail(
+        return gs_fail(
             GS_EDEVICE,
             "device cuda: the GPU's driver does not take the kernels of this model (%s); is it older than the toolkit?",
             d->error_name(r, &name) == 0 && name != NULL ? name : "unknown error");
-    else if (path != NULL)
+    if (path != NULL)
         keep_image(path, image, bytes);
-done:
-    gs_free(image);
-    gs_free(path);
-    return st;
+    return GS_OK;
 }
 
 /* ---- modules to kernels ---- */

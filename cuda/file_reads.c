@@ -210,8 +210,7 @@ gs_status gs_cuda_open_reads(void *context, void *first, uint64_t bytes)
     gs_status st;
 
     gs_cuda_close_reads(c);
-    if ((st = gs_cuda_enter(c)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(c));
     if ((k = gs_calloc(1, sizeof(*k))) == NULL)
         return gs_fail(GS_ENOMEM, "device cuda:%d: out of memory for reads of files", c->device);
     if ((st = cufile_open(&k->f)) != GS_OK) {

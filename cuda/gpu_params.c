@@ -32,20 +32,18 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
 {
     gs_cuda *const c = context;
     const uint64_t bytes = (states + 1) * c->state.learned_bytes + sizeof(c->state.fault);
-    gs_status st;
+    gs_status st = GS_OK;
 
     if (c->program == NULL || states > 2)
         return gs_fail(GS_EINVAL, "device cuda: parameters of no program, or of an optimiser with %u runs of state",
                        states);
-    if ((st = gs_cuda_synchronize(c)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_synchronize(c));
     if (c->state.states != states) /* those of before have another size */
         gs_cuda_drop_params(c);
     c->state.kept = false;
     c->state.fault = 0;
     /* between them, too */
-    if ((st = clear(c, c->state.at, c->state.learned_bytes)) != GS_OK)
-        return st;
+    GS_TRY(clear(c, c->state.at, c->state.learned_bytes));
     if (c->state.moments == 0)
         st = gs_cuda_check(c, c->d->memory_alloc(&c->state.moments, bytes), "memory for the optimizer's state");
     if (st != GS_OK || (st = clear(c, c->state.moments, bytes)) != GS_OK)
@@ -242,8 +240,7 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
 
     if (pass->program != c->program)
         return gs_fail(GS_EINVAL, "device cuda: a pass of a program that was not prepared");
-    if ((st = gs_cuda_enter(c)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(c));
     c->pass = *pass;
     st = gs_cuda_check(c, c->d->fill(c->state.at + c->state.grads_offset, 0, c->state.added_bytes, c->streams.compute),
                        "clearing gradients and the loss");

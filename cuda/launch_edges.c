@@ -526,8 +526,7 @@ gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *
         return st;
     if (c->in_pass)
         return run_program(c, l);
-    if ((st = gs_cuda_begin_pass(c, &alone)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_begin_pass(c, &alone));
     st = run_program(c, l);
     ended = gs_cuda_end_pass(c);
     return st != GS_OK ? st : ended;

@@ -215,10 +215,9 @@ static gs_status run_slice(gs_cuda *c, const gs_cuda_sequence_code *code, const 
 {
     uint32_t *const spare = c->state.order + GS_CUDA_FLIGHT * GS_CUDA_SORTED, *const start = spare + GS_CUDA_SORTED;
     slice s = {.code = code, .l = l, .start = start, .first = first, .param = param_of(c, l->weight)};
-    gs_status st = find_starts(c, l, first, count, start);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(find_starts(c, l, first, count, start));
     st = gs_cuda_begin(c);
     /* nobody reads it any more */
     uint32_t *const order = c->state.order + c->streams.ticket % GS_CUDA_FLIGHT * GS_CUDA_SORTED;

@@ -355,8 +355,7 @@ gs_status gs_cuda_prepare(void *context, const gs_program *p)
     gs_status st;
 
     gs_cuda_drop_program(c);
-    if ((st = gs_cuda_enter(c)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(c));
     if ((st = gs_cuda_write_code(&c->code, &text, p, rounds(c))) == GS_OK)
         st = take_code(c, p, text);
     free(text); /* open_memstream's */

@@ -491,35 +491,28 @@ static gs_status write_all(writing *w)
     return gs_part__job_result(w->job);
 }
 
+static void writing_end(writing *w)
+{
+    gs_close_at(&w->fd);
+    gs_free(w->path);
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->passed);
+}
+
 gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spec)
 {
-    writing w = {.job = job, .spec = spec, .grid = spec->order->grid, .fd = -1};
-    gs_status st;
-
+    GS_ENDS(writing_end) writing w = {.job = job, .spec = spec, .grid = spec->order->grid, .fd = -1};
     const gs_part_chunk_kind kind = {w.grid.rows, spec->data};
     w.chunks = (uint64_t)w.grid.parts * w.grid.parts;
     w.cap = gs_part__chunk_cap(spec->threads, spec->memory, &kind);
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.passed, NULL);
-    if (bits_for(1ull << spec->order->region_shift) + 2 * w.grid.local_bits > 64) {
-        st = gs_fail(GS_EUNSUPPORTED, "%u parts of %lu vertices: use a number of parts that is a power of two",
-                     w.grid.parts, w.grid.vertices);
-        goto done;
-    }
-    if ((w.path = gs_path_join(job->dir, gs_store_edges_name(spec->direction))) == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory for a path", job->dir);
-        goto done;
-    }
-    if ((w.fd = open(w.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0) {
-        st = gs_fail_errno(errno, "%s: cannot make this file", w.path);
-        goto done;
-    }
-    st = write_all(&w);
-done:
-    if (w.fd >= 0)
-        close(w.fd);
-    gs_free(w.path);
-    pthread_mutex_destroy(&w.lock);
-    pthread_cond_destroy(&w.passed);
-    return st;
+    if (bits_for(1ull << spec->order->region_shift) + 2 * w.grid.local_bits > 64)
+        return gs_fail(GS_EUNSUPPORTED, "%u parts of %lu vertices: use a number of parts that is a power of two",
+                       w.grid.parts, w.grid.vertices);
+    if ((w.path = gs_path_join(job->dir, gs_store_edges_name(spec->direction))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a path", job->dir);
+    if ((w.fd = open(w.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
+        return gs_fail_errno(errno, "%s: cannot make this file", w.path);
+    return write_all(&w);
 }

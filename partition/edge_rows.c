@@ -366,28 +366,28 @@ static gs_status make_buffers(moving *m, uint64_t memory)
     return m->memory.is_short ? gs_fail(GS_ENOMEM, "%s: no memory to move the features of edges", m->job->dir) : GS_OK;
 }
 
+static void moving_end(moving *m)
+{
+    gs_sort_free(m->rows);
+    gs_arena_free(&m->memory);
+}
+
 gs_status gs_part__edge_rows_write(gs_part_job *job, const gs_part_edge_rows *spec, gs_part_wanted *wanted)
 {
-    moving m = {.job = job, .spec = spec, .wanted = wanted,
-                .chunks = (uint64_t)spec->grid->parts * spec->grid->parts,
-                .words = 2 + (uint32_t)gs_div_up(payload_bytes(&spec->data), 4)};
+    GS_ENDS(moving_end) moving m = {.job = job, .spec = spec, .wanted = wanted,
+                                    .chunks = (uint64_t)spec->grid->parts * spec->grid->parts,
+                                    .words = 2 + (uint32_t)gs_div_up(payload_bytes(&spec->data), 4)};
     uint64_t most_bytes = GS_BLOCK_BYTES, most_edges = 1;
-    gs_status st = gs_sort_finish(wanted->sort);
 
+    GS_TRY(gs_sort_finish(wanted->sort));
     m.runs = cut_runs(&m, spec->memory / 2, NULL, &most_bytes, &most_edges);
     if ((m.first = gs_arena_take(&m.memory, m.runs + 1ull, sizeof(*m.first))) == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: no memory for runs of chunks", job->dir);
-    if (st != GS_OK)
-        goto done;
+        return gs_fail(GS_ENOMEM, "%s: no memory for runs of chunks", job->dir);
     cut_runs(&m, spec->memory / 2, m.first, &most_bytes, &most_edges);
-    if ((st = make_buffers(&m, spec->memory / 4)) != GS_OK ||
-        (st = make_sort(&m, spec->memory / 4, most_edges)) != GS_OK || (st = answer_all(&m)) != GS_OK)
-        goto done;
+    GS_TRY(make_buffers(&m, spec->memory / 4));
+    GS_TRY(make_sort(&m, spec->memory / 4, most_edges));
+    GS_TRY(answer_all(&m));
     gs_sort_free(wanted->sort);
     wanted->sort = NULL;
-    st = fill_all(&m, most_bytes);
-done:
-    gs_sort_free(m.rows);
-    gs_arena_free(&m.memory);
-    return st;
+    return fill_all(&m, most_bytes);
 }

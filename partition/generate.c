@@ -342,18 +342,14 @@ static gs_status write_meta(const generating *w, const char *kind)
 static gs_status write_files(generating *w, const char *kind)
 {
     const uint64_t n = w->g.n, edges = w->g.edges;
-    gs_status st;
 
-    if ((st = write_array(w, FILE_EDGES, GS_I64, edges, 2, w->sbm ? edges / 2 : edges, make_edges)) != GS_OK ||
-        (w->g.width != 0 &&
-         (st = write_array(w, FILE_FEATURES, GS_F32, n, w->g.width, n, make_features)) != GS_OK))
-        return st;
+    GS_TRY(write_array(w, FILE_EDGES, GS_I64, edges, 2, w->sbm ? edges / 2 : edges, make_edges));
+    if (w->g.width != 0)
+        GS_TRY(write_array(w, FILE_FEATURES, GS_F32, n, w->g.width, n, make_features));
     if (w->g.classes != 0) {
-        if ((st = write_array(w, FILE_LABELS, GS_I64, n, 0, n, make_labels)) != GS_OK)
-            return st;
+        GS_TRY(write_array(w, FILE_LABELS, GS_I64, n, 0, n, make_labels));
         for (int i = 0; i < SPLIT_COUNT; i++)
-            if ((st = write_split(w, i)) != GS_OK)
-                return st;
+            GS_TRY(write_split(w, i));
     }
     return write_meta(w, kind);
 }
@@ -461,14 +457,13 @@ gs_status gs_generate(const char *kind, const char *out_dir, const gs_generate_o
     gs_staging *staging = NULL;
     gs_status st;
 
-    if ((st = gs_check_argument(kind, "kind")) != GS_OK || (st = gs_check_argument(out_dir, "folder")) != GS_OK ||
-        (st = gs_options_take(&own, sizeof(own), offsetof(gs_generate_options, edges), options, "options",
-                              "gs_generate_options_init")) != GS_OK ||
-        (st = check_options(&w.sbm, kind, &own)) != GS_OK)
-        return st;
-    if ((st = gs_store_check_outside(out_dir)) != GS_OK ||
-        (st = gs_staging_begin(&staging, out_dir, &graph_folder, own.force)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(kind, "kind"));
+    GS_TRY(gs_check_argument(out_dir, "folder"));
+    GS_TRY(gs_options_take(&own, sizeof(own), offsetof(gs_generate_options, edges), options, "options",
+                           "gs_generate_options_init"));
+    GS_TRY(check_options(&w.sbm, kind, &own));
+    GS_TRY(gs_store_check_outside(out_dir));
+    GS_TRY(gs_staging_begin(&staging, out_dir, &graph_folder, own.force));
     w.dir = gs_staging_dir(staging);
     if ((st = setup(&w, &own)) == GS_OK && (st = write_files(&w, kind)) == GS_OK)
         st = gs_staging_publish(staging);

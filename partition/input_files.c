@@ -419,26 +419,23 @@ static char *words_of_place(const char *hidden, const char *path)
 
 gs_status gs_part__made_begin(gs_made *m, gs_part_file *file, const gs_part_job *job, char *path)
 {
-    char link[64], *hidden = NULL;
-    gs_status st;
+    GS_FREED char *hidden = NULL;
+    char link[64];
 
     *m = (gs_made){.file = file, .offset = DATA_OFFSET};
     file->path = path;
     file->npy = (gs_npy){.fd = -1};
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", job->place);
-    if ((st = gs_unnamed_file_called(&file->npy.fd, &hidden, job->dir, "tmp.array")) != GS_OK)
-        goto done;
+    GS_TRY(gs_unnamed_file_called(&file->npy.fd, &hidden, job->dir, "tmp.array"));
     file->npy.dims = 1; /* so that it is closed, whatever follows */
     snprintf(link, sizeof(link), "/proc/self/fd/%d", file->npy.fd); /* its only name */
     file->opened_as = gs_strdup(link);
     m->place = words_of_place(hidden, path);
     m->buffer = gs_malloc(WRITE_BYTES);
     if (m->place == NULL || m->buffer == NULL || file->opened_as == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
-done:
-    gs_free(hidden);
-    return st;
+        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    return GS_OK;
 }
 
 static gs_status flush(gs_made *m)

@@ -80,10 +80,9 @@ static gs_status check_shape(const yaml_tree *y, const char *text, uint64_t byte
 static gs_status load(yaml_tree *y, const char *text, uint64_t bytes)
 {
     yaml_parser_t parser;
-    gs_status st = check_shape(y, text, bytes);
+    gs_status st = GS_OK;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check_shape(y, text, bytes));
     if (!yaml_parser_initialize(&parser))
         return gs_fail(GS_ENOMEM, "%s: no memory to read it", y->path);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);

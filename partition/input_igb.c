@@ -55,8 +55,7 @@ static gs_status open_array(gs_part_file *f, const char *dir, const char *name, 
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
     if (gs_path_is_absent(f->path))
         return GS_OK;
-    if ((st = gs_file_open_read(&fd, &bytes, f->path)) != GS_OK)
-        return st;
+    GS_TRY(gs_file_open_read(&fd, &bytes, f->path));
     st = gs_pread_exact(fd, magic, GS_MIN(bytes, sizeof(magic)), 0, f->path);
     *plain = st == GS_OK && memcmp(magic, "\x93NUMPY", 6) != 0;
     if (*plain) {

@@ -204,12 +204,11 @@ static gs_status read_vertices(metis *m, gs_part_job *job, gs_lines *l)
                                    .own_bytes = sizeof(metis_block), .parse = parse, .pass = pass,
                                    .release = gs_part__edge_block_release};
     const gs_part_input *const in = m->in;
-    gs_status st;
+    gs_status st = GS_OK;
 
     m->at.line = l->line;
     m->at.line.number++;
-    if ((st = gs_part__text_blocks(l, job, &reader)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__text_blocks(l, job, &reader));
     if (m->at.count > 0 && (st = end_line(m, &m->at, m->at.line.text)) != GS_OK) /* the last line has no newline */
         return st;
     if (m->at.vertex != m->vertices)

@@ -151,8 +151,7 @@ static gs_status in_place(gs_part_file *f, gs_npz *z, const member *m)
 
     if (m->packed != m->bytes)
         return damaged(z, "an array is stored as it is, and its sizes differ");
-    if ((st = open_member(z, m, 1)) != GS_OK)
-        return st;
+    GS_TRY(open_member(z, m, 1));
     const uint64_t offset = unzGetCurrentFileZStreamPos64(z->zip);
     unzCloseCurrentFile(z->zip);
     if ((f->opened_as = gs_strdup(z->path)) == NULL)
@@ -258,17 +257,16 @@ static gs_status check_weights(const walk *w, uint64_t at, uint64_t count)
 static gs_status find_weights(walk *w)
 {
     const uint64_t n = w->r.indices->npy.shape[0];
-    gs_status st = GS_OK;
 
-    for (uint64_t at = 0; w->r.data->npy.fd >= 0 && at < n && !w->in->weighted && st == GS_OK; at += PIECE) {
+    for (uint64_t at = 0; w->r.data->npy.fd >= 0 && at < n && !w->in->weighted; at += PIECE) {
         const uint64_t count = GS_MIN(PIECE, n - at);
-        if ((st = gs_part__job_result(w->job)) != GS_OK || (st = gs_csr__values(&w->r, at, count)) != GS_OK ||
-            (st = check_weights(w, at, count)) != GS_OK)
-            break;
+        GS_TRY(gs_part__job_result(w->job));
+        GS_TRY(gs_csr__values(&w->r, at, count));
+        GS_TRY(check_weights(w, at, count));
         for (uint64_t i = 0; i < count; i++)
             w->in->weighted |= w->r.value[i] != 1;
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status load_entries(walk *w, uint64_t at)
@@ -308,8 +306,7 @@ static gs_status csr_edges(gs_part_input *in, gs_part_job *job, const csr *matri
 
     if (in->vertices > GS_MOST_ID)
         return gs_fail(GS_EUNSUPPORTED, "%s: %lu vertices; a store holds fewer than 2^32 - 1", in->path, in->vertices);
-    if ((st = check_shape(in, matrix)) != GS_OK)
-        return st;
+    GS_TRY(check_shape(in, matrix));
     st = gs_csr__alloc(&w.r, PIECE, in->path);
     if (st == GS_OK && (st = find_weights(&w)) == GS_OK && (st = gs_part__text_begin(in, job)) == GS_OK &&
         (st = put_rows(&w)) == GS_OK)

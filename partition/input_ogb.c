@@ -383,25 +383,21 @@ static gs_status read_vertices(typed_folder *f)
 static gs_status open_edges(typed_folder *f, gs_part_input *part, uint64_t *stated, const char *triplet)
 {
     char folder[3 * GS_TYPE_NAME_BYTES + 64];
-    gs_status st;
 
     if (f->archive[EDGES] != NULL) {
         part->two_rows = true;
         if ((part->path = gs_strdup(f->archive_path[EDGES])) == NULL)
             return gs_fail(GS_ENOMEM, "%s: no memory for a path", f->in->path);
-        if ((st = gs_part__npz_array(&part->edge, f->archive[EDGES], f->job, triplet)) != GS_OK)
-            return st;
-        if (f->archive[EDGE_FEATURES] != NULL &&
-            (st = gs_part__npz_array(&part->edge_feature, f->archive[EDGE_FEATURES], f->job, triplet)) != GS_OK)
-            return st;
+        GS_TRY(gs_part__npz_array(&part->edge, f->archive[EDGES], f->job, triplet));
+        if (f->archive[EDGE_FEATURES] != NULL)
+            GS_TRY(gs_part__npz_array(&part->edge_feature, f->archive[EDGE_FEATURES], f->job, triplet));
         return f->archive[EDGE_COUNTS] != NULL ? npz_count(stated, f->archive[EDGE_COUNTS], f->job, triplet) : GS_OK;
     }
     snprintf(folder, sizeof(folder), "raw/relations/%s", triplet);
     if ((part->path = gs_path_join(f->in->path, folder)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", f->in->path);
     gs_part__arrays_warn(part->path, "", relation_arrays, f->job);
-    if ((st = gs_part__arrays_open(part, f->job, part->path, relation_arrays)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__arrays_open(part, f->job, part->path, relation_arrays));
     if (part->edge.path == NULL || part->edge.npy.fd < 0)
         return gs_fail(GS_ENOTFOUND, "%s/edge.csv.gz: there is no such file, but %s/" TRIPLETS " lists the relation",
                        part->path, f->in->path);

@@ -354,20 +354,18 @@ static gs_status put_none(joining *j, gs_made *m, uint64_t rows)
 static gs_status put_labels(joining *j, gs_made *m, const gs_part_file *f)
 {
     const uint64_t rows = f->npy.shape[0], step = GS_MAX(PIECE / j->columns, 1);
-    gs_status st = GS_OK;
 
-    for (uint64_t at = 0; at < rows && st == GS_OK; at += step) {
+    for (uint64_t at = 0; at < rows; at += step) {
         const uint64_t count = GS_MIN(step, rows - at);
-        if ((st = gs_part__job_result(j->job)) != GS_OK ||
-            (st = gs_npy_read_rows(&f->npy, j->raw, at, count, f->path)) != GS_OK)
-            break;
+        GS_TRY(gs_part__job_result(j->job));
+        GS_TRY(gs_npy_read_rows(&f->npy, j->raw, at, count, f->path));
         if (j->as == GS_I64)
             gs_part__to_i64(j->wide, j->raw, f->npy.dtype, count);
         else
             gs_part__to_f64(j->wide, j->raw, f->npy.dtype, count * j->columns);
-        st = gs_part__made_put(m, j->wide, count * j->columns * 8);
+        GS_TRY(gs_part__made_put(m, j->wide, count * j->columns * 8));
     }
-    return st;
+    return GS_OK;
 }
 
 /* As many rows as all vertices, of which those of one type have labels. */
@@ -404,10 +402,9 @@ static gs_status join_labels(joining *j)
 gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types *t)
 {
     joining j = {.in = in, .job = job, .t = t};
-    gs_status st;
+    gs_status st = GS_OK;
 
-    if ((st = number_vertices(in, t, job)) != GS_OK)
-        return st;
+    GS_TRY(number_vertices(in, t, job));
     const uint64_t vertices = in->vertices;
     j.pair = gs_arena_take(&j.memory, 2 * PIECE, sizeof(*j.pair));
     j.number = gs_arena_take(&j.memory, PIECE, sizeof(*j.number));
@@ -562,7 +559,7 @@ typedef gs_status open_fn(gs_part_types *t, gs_part_job *job, const char *folder
 static gs_status open_each(gs_part_types *t, gs_part_job *job, const char *path, const char *family, open_fn *open)
 {
     GS_FREED char *const folder = *family != '\0' ? gs_path_join(path, family) : gs_strdup(path);
-    names in = {.count = 0};
+    GS_ENDS(names_free) names in = {.count = 0};
     gs_status st = folder != NULL ? list_folders(&in, folder) : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
 
     if (st == GS_OK && in.count == 0)
@@ -571,7 +568,6 @@ static gs_status open_each(gs_part_types *t, gs_part_job *job, const char *path,
         GS_FREED char *const one = gs_path_join(folder, in.name[k]);
         st = one != NULL ? open(t, job, one, in.name[k]) : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
     }
-    names_free(&in);
     return st;
 }
 

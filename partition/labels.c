@@ -119,33 +119,25 @@ gs_status gs_part__split_draw(uint8_t **split, uint64_t count[3], const gs_part_
 {
     draw d = {.labels = labels, .vertices = in->vertices};
     double share[3], sum = 0;
-    uint8_t *drawn = NULL;
-    gs_status st;
 
     if (*split != NULL)
         return gs_fail(GS_EINVAL, ".split %s: %s has splits of its own; leave the option out", job->opt->split,
                        in->path);
-    if ((st = gs_part__split_shares(share, job->opt->split)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__split_shares(share, job->opt->split));
     gs_random_key(d.key, job->opt->seed, GS_RANDOM_SPLIT);
-    d.count = gs_calloc(BUCKETS, sizeof(*d.count));
-    drawn = gs_calloc(in->vertices, 1);
-    if (d.count == NULL || drawn == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: no memory for the splits", in->path);
-    else
-        count_keys(&d);
-    for (int i = 0; i < 3 && st == GS_OK; i++) {
+    GS_FREED uint64_t *const counts = d.count = gs_calloc(BUCKETS, sizeof(*d.count));
+    GS_FREED uint8_t *drawn = gs_calloc(in->vertices, 1);
+    if (counts == NULL || drawn == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the splits", in->path);
+    count_keys(&d);
+    for (int i = 0; i < 3; i++) {
         sum += share[i];
-        st = find_end(&d, i, (uint64_t)llround(GS_MIN(sum, 1.0) * (double)d.candidates));
+        GS_TRY(find_end(&d, i, (uint64_t)llround(GS_MIN(sum, 1.0) * (double)d.candidates)));
     }
-    if (st == GS_OK) {
-        assign(&d, drawn, count);
-        *split = drawn;
-        drawn = NULL; /* now the caller's */
-    }
-    gs_free(drawn);
-    gs_free(d.count);
-    return st;
+    assign(&d, drawn, count);
+    *split = drawn;
+    drawn = NULL; /* now the caller's */
+    return GS_OK;
 }
 
 /* ---- labels that are rows, read once front to back: what are they, is each one a label, which are known? */

@@ -751,17 +751,14 @@ static gs_status refine(levels *w, int k)
 {
     const gs_lp_graph *const g = &w->graph[k];
     gs_lp_labels l = {.of = w->of[k], .count = w->grid->parts, .grid = w->grid, .slack = SLACK};
-    gs_status st;
+    GS_FREED uint32_t *const size = l.size = gs_calloc(l.count, 4);
 
-    if ((l.size = gs_calloc(l.count, 4)) == NULL)
+    if (size == NULL)
         return gs_fail(GS_ENOMEM, "no memory for %u intervals", l.count);
     for (uint64_t v = 0; v < g->vertices; v++)
-        l.size[l.of[v]] += gs_lp_weight(g, v);
-    st = gs_lp__propagate(&l, g, w->job, ROUNDS_REFINE);
-    if (st == GS_OK && k == 0)
-        st = gs_lp__make_exact(&l, g, w->job);
-    gs_free(l.size);
-    return st;
+        size[l.of[v]] += gs_lp_weight(g, v);
+    GS_TRY(gs_lp__propagate(&l, g, w->job, ROUNDS_REFINE));
+    return k == 0 ? gs_lp__make_exact(&l, g, w->job) : GS_OK;
 }
 
 static gs_status back(levels *w)

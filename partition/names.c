@@ -451,8 +451,7 @@ gs_status gs_part__names_number(gs_names *n, gs_part_job *job, uint64_t *count, 
     gs_status st;
 
     *same = false;
-    if ((st = flush_names(n)) != GS_OK)
-        return st;
+    GS_TRY(flush_names(n));
     gs_arena_free(&n->arrays); /* before the merge's buffers */
     gs_part__tick(job, "sorting names", 0);
     if ((st = open_output(&m)) != GS_OK || (st = open_runs(&m)) != GS_OK || (st = merge_runs(&m)) != GS_OK)

@@ -338,7 +338,8 @@ gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64
 {
     const gs_external_sort *s = o->chunked[0];
     const uint64_t width = 1ull << o->region_shift, piece = 4096;
-    uint64_t most = 0, *count = gs_malloc_array(width, 8);
+    GS_FREED uint64_t *const count = gs_malloc_array(width, 8);
+    uint64_t most = 0;
     GS_FREED uint32_t *records = gs_malloc_array(piece, s->spec.words * 4u);
     gs_status st =
         count && records ? GS_OK : gs_fail(GS_ENOMEM, "no memory to count %lu chunks", width);
@@ -360,7 +361,6 @@ gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64
     }
     if (st == GS_OK)
         *edges = most;
-    gs_free(count);
     return st;
 }
 
@@ -782,41 +782,41 @@ static gs_status share_marks(const gs_part_order *o)
     return st;
 }
 
+static void scattering_end(scattering *s)
+{
+    fennel_free(s->fennel);
+    s->fennel = NULL;
+}
+
 gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, uint32_t parts,
                               const char *method, char *note, size_t note_cap)
 {
-    scattering s = {.o = o, .job = job, .b = b};
+    GS_ENDS(scattering_end) scattering s = {.o = o, .job = job, .b = b};
     const uint32_t ranks = job->opt->shards > 0 ? job->opt->shards : job->opt->ranks;
-    gs_status st;
 
     memset(o, 0, sizeof(*o));
     o->grid = gs_part__grid_make(b->vertices, parts);
-    if ((st = choose_method(o, job, b, method, note, note_cap)) != GS_OK)
-        return st;
+    GS_TRY(choose_method(o, job, b, method, note, note_cap));
     const bool placed = strcmp(o->method, "natural") != 0 && strcmp(o->method, "random") != 0;
     if ((o->part = gs_malloc_array(b->vertices, 4)) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the intervals of %lu vertices", b->vertices);
-    if ((st = assign(o, job, b, &s.fennel)) != GS_OK)
-        goto done;
-    if (placed && s.fennel == NULL && ranks > 1 && (st = number_for(o, job, b, ranks)) != GS_OK)
-        goto done;
-    if (placed && o->grid.parts > 1 && (o->need = gs_calloc(b->vertices, 8)) == NULL) {
-        st = gs_fail(GS_ENOMEM, "no memory for the order of %lu vertices", b->vertices);
-        goto done;
-    }
-    if ((placed && (st = take_levels(o, job)) != GS_OK) || (st = make_sorts(o, job, b)) != GS_OK ||
-        (st = scatter_all(&s)) != GS_OK ||
-        (st = gs_sort_finish(o->chunked[0])) != GS_OK ||
-        (o->chunked[1] != NULL && (st = gs_sort_finish(o->chunked[1])) != GS_OK))
-        goto done;
+    GS_TRY(assign(o, job, b, &s.fennel));
+    if (placed && s.fennel == NULL && ranks > 1)
+        GS_TRY(number_for(o, job, b, ranks));
+    if (placed && o->grid.parts > 1 && (o->need = gs_calloc(b->vertices, 8)) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for the order of %lu vertices", b->vertices);
+    if (placed)
+        GS_TRY(take_levels(o, job));
+    GS_TRY(make_sorts(o, job, b));
+    GS_TRY(scatter_all(&s));
+    GS_TRY(gs_sort_finish(o->chunked[0]));
+    if (o->chunked[1] != NULL)
+        GS_TRY(gs_sort_finish(o->chunked[1]));
     o->cut = s.cut;
-    fennel_free(s.fennel);
-    s.fennel = NULL;
-    if (job->ranks == 1 || (st = share_marks(o)) == GS_OK)
-        st = make_positions(o, job);
-done:
-    fennel_free(s.fennel);
-    return st;
+    scattering_end(&s);
+    if (job->ranks > 1)
+        GS_TRY(share_marks(o));
+    return make_positions(o, job);
 }
 
 void gs_part__order_free(gs_part_order *o)

@@ -398,34 +398,26 @@ static gs_status balance(uint32_t *part, const gs_part_grid *grid, const adjacen
 
 gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b)
 {
-    adjacency a = {0};
+    GS_ENDS(adjacency_free) adjacency a = {0};
     bool bundled = false;
-    gs_status st = GS_OK;
 
     _Static_assert(sizeof(idx_t) == sizeof(*part), "METIS writes into the interval numbers");
     if (grid->parts == 1) {
         memset(part, 0, grid->vertices * 4);
         return GS_OK;
     }
-    if ((st = adjacency_make(&a, job, b)) != GS_OK)
-        goto done;
+    GS_TRY(adjacency_make(&a, job, b));
     gs_part__tick(job, "METIS", 0);
     gs_metis_graph g = {.vertices = (idx_t)grid->vertices, .start = a.start, .neighbour = a.neighbour};
-    if ((st = gs_part__metis_cut(part, &bundled, &g,
-                                 &(gs_metis_call){.parts = grid->parts, .seed = job->opt->seed,
-                                                  .if_short = "use .method lp",
-                                                  .if_failed = "use .method lp"})) != GS_OK)
-        goto done;
+    GS_TRY(gs_part__metis_cut(part, &bundled, &g, &(gs_metis_call){.parts = grid->parts, .seed = job->opt->seed,
+                                                                   .if_short = "use .method lp",
+                                                                   .if_failed = "use .method lp"}));
     if (bundled) {
         adjacency_free(&a);
         a = (adjacency){0};
-        st = adjacency_make(&a, job, b);
+        GS_TRY(adjacency_make(&a, job, b));
     }
-    if (st == GS_OK)
-        st = balance(part, grid, &a);
-done:
-    adjacency_free(&a);
-    return st;
+    return balance(part, grid, &a);
 }
 
 /* ---- a graph of clusters, which is made for METIS ---------------------------------- */

@@ -199,16 +199,14 @@ static gs_status read_graph(run *r)
 {
     gs_status st;
 
-    if ((st = gs_part__input_parse(&r->in, &r->job)) != GS_OK ||
-        (st = gs_part__job_plan(&r->job, r->in.vertices, r->in.edges, least_buffers(&r->in))) != GS_OK ||
-        (st = gs_part__labels_load(&r->labels, &r->in, &r->job)) != GS_OK ||
-        (st = gs_part__splits_load(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
-        return st;
-    if (r->job.ranks > 1 && (st = compare_ranks(r)) != GS_OK)
-        return st;
-    if (r->job.opt->split != NULL &&
-        (st = gs_part__split_draw(&r->split, r->split_count, &r->in, r->labels, &r->job)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__input_parse(&r->in, &r->job));
+    GS_TRY(gs_part__job_plan(&r->job, r->in.vertices, r->in.edges, least_buffers(&r->in)));
+    GS_TRY(gs_part__labels_load(&r->labels, &r->in, &r->job));
+    GS_TRY(gs_part__splits_load(&r->split, r->split_count, &r->in, r->labels, &r->job));
+    if (r->job.ranks > 1)
+        GS_TRY(compare_ranks(r));
+    if (r->job.opt->split != NULL)
+        GS_TRY(gs_part__split_draw(&r->split, r->split_count, &r->in, r->labels, &r->job));
     r->job.split = r->split;
     r->job.train = r->split_count[0];
     r->job.labelled = r->split_count[0] + r->split_count[1] + r->split_count[2];
@@ -405,12 +403,11 @@ static gs_status array_write(run *r, gs_array_id id, gs_dtype dtype, uint64_t ro
     GS_FREED char *data = gs_malloc(WRITE_BYTES);
     GS_FREED char *path = NULL;
     GS_CLOSED int fd = -1;
-    gs_status st;
+    gs_status st = GS_OK;
 
     if (sums == NULL || data == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for %s", job->dir, gs_array_stem(id));
-    if ((st = open_array(&fd, &path, job->dir, id)) != GS_OK)
-        return st;
+    GS_TRY(open_array(&fd, &path, job->dir, id));
     for (uint64_t at = 0; at < rows; at += per_write) {
         const uint64_t count = GS_MIN(per_write, rows - at), n = count * each;
         const uint64_t padded = gs_align_up(n, GS_BLOCK_BYTES); /* WRITE_BYTES is a multiple of it */
@@ -560,8 +557,7 @@ static gs_status write_all(run *r, const gs_part_blocks *b)
     bool started = false;
     gs_status st;
 
-    if ((st = make_tables(r, b)) != GS_OK)
-        return st;
+    GS_TRY(make_tables(r, b));
     if (r->in.form != GS_FORM_NONE && r->job.ranks == 1) {
         const int rc = pthread_create(&thread, NULL, feature_thread, r);
         if (rc != 0)
@@ -577,8 +573,7 @@ static gs_status write_all(run *r, const gs_part_blocks *b)
         return st;
     if (r->in.form != GS_FORM_NONE && r->job.ranks > 1) /* ranks meet in one thread */
         (void)feature_thread(r);
-    if ((st = gs_part__job_result(&r->job)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__job_result(&r->job));
     const double start = gs_now();
     r->links.edge_types = b->edge_types;
     if ((st = write_arrays(r)) == GS_OK && r->in.relations != NULL)

@@ -233,12 +233,11 @@ static gs_status fill_window(row_job *r, uint64_t w, uint64_t inside, const char
 static gs_status place_row(row_job *r, uint64_t position, const char *row)
 {
     uint64_t at = position * r->row_bytes, left = r->row_bytes;
-    gs_status st;
 
     while (left > 0) {
         const uint64_t w = at / GS_SUM_BYTES, inside = at % GS_SUM_BYTES, take = GS_MIN(left, GS_SUM_BYTES - inside);
-        if (is_here(r, w) && (st = fill_window(r, w, inside, row, (uint32_t)take)) != GS_OK)
-            return st;
+        if (is_here(r, w))
+            GS_TRY(fill_window(r, w, inside, row, (uint32_t)take));
         row += take;
         at += take;
         left -= take;
@@ -345,10 +344,9 @@ static gs_status buckets_place(row_job *r)
 {
     row_buckets *const b = r->bucket;
     const uint64_t record = record_words(r) * 4u, cap = GS_MAX(r->piece_bytes / record, 1);
-    gs_status st = gs_sort_finish(b->sort);
+    gs_status st = GS_OK;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_sort_finish(b->sort));
     uint32_t *const piece = gs_malloc_array(cap, record);
     if ((r->pool.data = gs_alloc_pages(r->pool.bytes)) == NULL || piece == NULL)
         st = gs_fail(GS_ENOMEM, "%s: no memory to read buckets of rows", r->job->dir);

@@ -211,21 +211,19 @@ static gs_status skip_zeros(gs_stream *s)
 gs_status gs_part__stream_read(gs_stream *s, void *dst, uint64_t bytes, uint64_t *got)
 {
     unsigned char *at = dst, *const end = at + bytes;
-    gs_status st;
 
     if (s->how == PLAIN)
         return read_plain(s, dst, bytes, got);
     while (at < end) {
         const unsigned char *const before = at;
-        if (s->how == GZIP && s->between && s->frames > 0 && (st = skip_zeros(s)) != GS_OK)
-            return st;
-        if (s->at == s->have && s->offset < s->size && (st = refill(s)) != GS_OK)
-            return st;
+        if (s->how == GZIP && s->between && s->frames > 0)
+            GS_TRY(skip_zeros(s));
+        if (s->at == s->have && s->offset < s->size)
+            GS_TRY(refill(s));
         const bool dry = s->at == s->have; /* what is unpacked and not yet handed out may still come */
         if (dry && s->between)
             break;
-        if ((st = s->how == GZIP ? step_gzip(s, &at, end) : step_zstandard(s, &at, end)) != GS_OK)
-            return st;
+        GS_TRY(s->how == GZIP ? step_gzip(s, &at, end) : step_zstandard(s, &at, end));
         if (dry && at == before && !s->between)
             return gs_fail(GS_EFORMAT, "%s: is cut short: the file ends within its %s data; fetch or pack it again",
                            s->path, s->how == GZIP ? "gzip" : "Zstandard");

@@ -382,8 +382,7 @@ gs_status gs_npy_create(gs_outfile *o, uint64_t *data_offset, const char *path, 
         !gs_add_u64(&bytes, bytes, head_bytes) || bytes > INT64_MAX)
         return gs_fail(GS_EINVAL, "%s: an array of [%lu, %lu] is beyond what a file can hold", path, rows, cols);
 
-    if ((st = gs_outfile_begin(o, path)) != GS_OK)
-        return st;
+    GS_TRY(gs_outfile_begin(o, path));
     if ((st = gs_outfile_reserve(o, bytes)) != GS_OK || (st = gs_outfile_write(o, head, head_bytes, 0)) != GS_OK) {
         gs_outfile_abandon(o);
         return st;

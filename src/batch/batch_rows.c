@@ -99,14 +99,13 @@ gs_row_cache_shape gs_row_cache_shape_of(const gs_store *s, uint64_t bytes, uint
 
 static gs_status load(gs_batch_rows *r, gs_array_id id)
 {
-    gs_block_reader reader = {0};
+    GS_ENDS(gs_block_reader_close) gs_block_reader reader = {0};
     gs_status st = gs_block_reader_open(&reader, r->store, id);
 
     if (st == GS_OK && (r->array[id] = gs_malloc(reader.info->bytes + 1)) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory for %s of all vertices", gs_array_stem(id));
     while (gs_block_reader_more(&reader, &st))
         memcpy(r->array[id] + reader.at, reader.block, reader.bytes);
-    gs_block_reader_close(&reader);
     return st;
 }
 
@@ -120,14 +119,13 @@ static uint32_t sum_of(const void *block, uint64_t at, uint64_t all)
 static gs_status take_sums(gs_batch_rows *r)
 {
     const uint64_t all = gs_store_array(r->store, GS_ARRAY_FEATURES)->bytes;
-    gs_block_reader reader = {0};
+    GS_ENDS(gs_block_reader_close) gs_block_reader reader = {0};
     gs_status st = gs_block_reader_open(&reader, r->store, GS_ARRAY_FEATURES);
 
     while (gs_block_reader_more(&reader, &st))
         for (uint64_t b = 0; b < reader.bytes; b += GS_BLOCK_BYTES)
             r->sums[(reader.at + b) / GS_BLOCK_BYTES] =
                 sum_of((const uint8_t *)reader.block + b, reader.at + b, all);
-    gs_block_reader_close(&reader);
     return st;
 }
 
@@ -161,21 +159,14 @@ static gs_status open_lists(gs_batch_rows *r, uint32_t most)
 
 static gs_status open_file(gs_batch_rows *r, uint32_t most, uint64_t ring)
 {
-    char *path = NULL;
-    gs_status st;
-
     r->ahead = ring > 0;
-    if ((st = open_lists(r, most)) != GS_OK || (st = take_sums(r)) != GS_OK)
-        return st;
-    path = gs_store_array_path(r->store, GS_ARRAY_FEATURES);
+    GS_TRY(open_lists(r, most));
+    GS_TRY(take_sums(r));
+    GS_FREED char *const path = gs_store_array_path(r->store, GS_ARRAY_FEATURES);
     if (path == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory");
-    else if (r->ahead)
-        st = gs_read_ring_open(&r->ring, path, ring, UINT32_MAX);
-    else
-        st = gs_read_ring_open(&r->ring, path, GS_BATCH_RING, RUNS);
-    gs_free(path);
-    return st;
+        return gs_fail(GS_ENOMEM, "out of memory");
+    return r->ahead ? gs_read_ring_open(&r->ring, path, ring, UINT32_MAX)
+                    : gs_read_ring_open(&r->ring, path, GS_BATCH_RING, RUNS);
 }
 
 static gs_status open_cache(gs_batch_rows *r, uint32_t most)
@@ -377,8 +368,7 @@ static gs_status take_run(gs_batch_rows *r, gs_batch_reads *l, uint8_t *dst)
     r->wait_seconds += gs_now() - began;
     if (st != GS_OK)
         return gs_fail(st, "%s: rows of features could not be read", gs_store_dir(r->store));
-    if ((st = check_blocks(r, run, came)) != GS_OK)
-        return st;
+    GS_TRY(check_blocks(r, run, came));
     for (; l->taken < run->mark; l->taken++) {
         const uint32_t place = l->order[l->taken];
         const uint64_t row = l->row[place];
@@ -691,13 +681,12 @@ typedef struct choice {
 
 static gs_status count_degrees(choice *c, const gs_store *store)
 {
-    gs_block_reader r = {0};
+    GS_ENDS(gs_block_reader_close) gs_block_reader r = {0};
     gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_OUT_DEGREE);
 
     while (gs_block_reader_more(&r, &st))
         for (uint64_t i = 0; i < r.bytes / sizeof(float); i++)
             c->count[degree_of(&r, i)]++;
-    gs_block_reader_close(&r);
     return st;
 }
 
@@ -710,7 +699,7 @@ static void find_least(choice *c)
 
 static gs_status mark_rows(choice *c, const gs_store *store)
 {
-    gs_block_reader r = {0};
+    GS_ENDS(gs_block_reader_close) gs_block_reader r = {0};
     gs_status st = gs_block_reader_open(&r, store, GS_ARRAY_OUT_DEGREE);
 
     while (gs_block_reader_more(&r, &st))
@@ -721,7 +710,6 @@ static gs_status mark_rows(choice *c, const gs_store *store)
             c->equal -= stays && degree == c->least;
             c->s->bit[v / 64] |= (uint64_t)stays << v % 64;
         }
-    gs_block_reader_close(&r);
     return st;
 }
 

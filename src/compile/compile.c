@@ -119,10 +119,9 @@ static bool keeps_holders(const gs_compile_options *o)
 static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, const gs_move *move)
 {
     gs_ir *ir = NULL;
-    gs_status st = gs_compile__check_stop(k->options);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_compile__check_stop(k->options));
     if ((ir = gs_ir_clone(k->base)) == NULL)
         return gs_fail(GS_ENOMEM, "no memory to compile the model");
     st = move_weights(ir, k, move, GS_MOVE_TRANSFORM_FIRST);
@@ -156,15 +155,13 @@ static uint64_t standing_cost(const gs_ir *ir)
 
 static gs_status variant_cost(uint64_t *cost, const gs_compiler *k, const gs_move *move)
 {
-    gs_ir *ir = NULL;
-    gs_status st = make_variant(&ir, NULL, k, move);
+    GS_ENDS(gs_ir_free_at) gs_ir *ir = NULL;
 
-    if (st == GS_OK)
-        st = gs_compile__cut_cost(cost, ir, k->options, k->weights <= 4 && gs_ir_count(ir) <= MOST_SEARCHED);
-    if (st == GS_OK && k->options->lean)
+    GS_TRY(make_variant(&ir, NULL, k, move));
+    GS_TRY(gs_compile__cut_cost(cost, ir, k->options, k->weights <= 4 && gs_ir_count(ir) <= MOST_SEARCHED));
+    if (k->options->lean)
         *cost += STANDING * standing_cost(ir);
-    gs_ir_free(ir);
-    return st;
+    return GS_OK;
 }
 
 /* Does some edge multiply by the matrices `weight` itself? */
@@ -235,7 +232,7 @@ static gs_status choose_moves(uint64_t *best, const gs_compiler *k, gs_move *mov
  * are for hoisting; where memory is to be little, others may be best without it. */
 static gs_status choose_hoisting(gs_compiler *k, gs_move *move, uint64_t with)
 {
-    gs_move *const other = gs_calloc((size_t)k->classes + 1, sizeof(*other));
+    GS_FREED gs_move *const other = gs_calloc((size_t)k->classes + 1, sizeof(*other));
     uint64_t without = 0;
     gs_status st = other == NULL ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
 
@@ -246,7 +243,6 @@ static gs_status choose_hoisting(gs_compiler *k, gs_move *move, uint64_t with)
         k->hoist = true;
     else if (st == GS_OK && k->options->lean)
         memcpy(move, other, k->classes * sizeof(*move));
-    gs_free(other);
     return st;
 }
 
@@ -270,26 +266,21 @@ static gs_status list_weights(gs_compiler *k)
 static gs_status move_and_finish(gs_compiler *k, gs_ir **ir, gs_ir **setup)
 {
     const size_t n = (size_t)gs_ir_count(k->base) + 1;
-    gs_arena memory = {0};
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
     gs_move *const move = gs_arena_take(&memory, n, sizeof(*move));
     uint64_t cost = 0;
-    gs_status st = GS_OK;
 
     k->weight = gs_arena_take(&memory, n, sizeof(*k->weight));
     k->isomorphic = gs_arena_take(&memory, n, sizeof(*k->isomorphic));
     k->name = gs_arena_take(&memory, n, sizeof(*k->name));
     if (memory.is_short)
-        st = gs_fail(GS_ENOMEM, "no memory to compile the model");
-    else
-        st = list_weights(k);
-    if (st == GS_OK && (!k->options->no_move || k->hoist))
-        st = choose_moves(&cost, k, move);
-    if (st == GS_OK && k->hoist && !k->options->layer)
-        st = choose_hoisting(k, move, cost);
-    if (st == GS_OK)
-        st = make_variant(ir, setup, k, move);
-    gs_arena_free(&memory);
-    return st;
+        return gs_fail(GS_ENOMEM, "no memory to compile the model");
+    GS_TRY(list_weights(k));
+    if (!k->options->no_move || k->hoist)
+        GS_TRY(choose_moves(&cost, k, move));
+    if (k->hoist && !k->options->layer)
+        GS_TRY(choose_hoisting(k, move, cost));
+    return make_variant(ir, setup, k, move);
 }
 
 static gs_status check_root(const gs_ir *ir)
@@ -319,12 +310,11 @@ static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program,
     gs_status st;
 
     gs_ir_forward_only(ir);
-    if ((st = gs_ir_normalise(ir)) != GS_OK || (st = check_root(ir)) != GS_OK ||
-        (st = gs_ir_rewrite(ir, bind_leaf, (void *)(uintptr_t)options)) != GS_OK)
-        return st;
+    GS_TRY(gs_ir_normalise(ir));
+    GS_TRY(check_root(ir));
+    GS_TRY(gs_ir_rewrite(ir, bind_leaf, (void *)(uintptr_t)options));
     show(options, "one-end work has left the edges", ir);
-    if ((st = move_and_finish(&k, &best, setup)) != GS_OK)
-        return st;
+    GS_TRY(move_and_finish(&k, &best, setup));
     if (setup != NULL && *setup != NULL)
         show(options, "computed once", *setup);
     show(options, k.gradients ? "products moved; loss and gradients" : "products moved", best);

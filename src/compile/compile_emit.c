@@ -702,10 +702,9 @@ static gs_status emit_stage(gs_emitter *e, uint32_t t, uint32_t number)
     const size_t outputs = e->c->when.place_start[t + 1] - e->c->when.place_start[t];
     void *stages = e->p->stage;
     gs_stage *s;
-    gs_status st = grow(&stages, e->p->stages, sizeof(gs_stage));
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(grow(&stages, e->p->stages, sizeof(gs_stage)));
     e->p->stage = stages;
     s = &e->p->stage[e->p->stages++]; /* freed with the program from here on */
     s->reg = gs_calloc(3 * values + 2 * GS_STAGE_SUMS, sizeof(*s->reg));
@@ -773,7 +772,7 @@ gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_opti
 {
     const gs_program old = *p;
     gs_emitter e = {.p = p, .c = c, .options = options};
-    gs_arena memory = {0};
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
 
     e.array = gs_arena_take(&memory, c->nodes, sizeof(*e.array));
     e.param = gs_arena_take(&memory, c->nodes, sizeof(*e.param));
@@ -786,6 +785,5 @@ gs_status gs_compile__emit(gs_program *p, const gs_cut *c, const gs_compile_opti
     const gs_status st = memory.is_short ? no_memory() : emit_pass(&e);
     if (st != GS_OK)
         gs_compile__roll_back(p, &old);
-    gs_arena_free(&memory);
     return st;
 }

@@ -80,30 +80,21 @@ static bool can_undo(const gs_cut *c, uint32_t i)
 static gs_status undo(gs_ir **out, const gs_cut *c, uint32_t i)
 {
     gs_undo u = {.y = c->sum.operand[i], .s_new = GS_IR_NONE};
-    bool *later = NULL;
-    gs_ir *ir = NULL;
-    gs_status st = GS_OK;
 
     if (!can_undo(c, i))
         return GS_OK;
     u.x = gs_ir_node(c->ir, u.y)->in[0];
     u.s = gs_ir_node(c->ir, u.y)->in[1];
-    later = gs_calloc(c->nodes, sizeof(*later));
-    ir = gs_ir_clone(c->ir);
-    if (later == NULL || ir == NULL) {
-        st = gs_fail(GS_ENOMEM, "no memory to compile the model");
-        goto done;
-    }
+    GS_FREED bool *const later = gs_calloc(c->nodes, sizeof(*later));
+    GS_ENDS(gs_ir_free_at) gs_ir *ir = gs_ir_clone(c->ir);
+    if (later == NULL || ir == NULL)
+        return gs_fail(GS_ENOMEM, "no memory to compile the model");
     find_later(c, u.x, u.y, later);
     u.later = later;
-    if ((st = gs_ir_rewrite(ir, rewrite_quotient, &u)) != GS_OK)
-        goto done;
+    GS_TRY(gs_ir_rewrite(ir, rewrite_quotient, &u));
     *out = ir;
-    ir = NULL;
-done:
-    gs_ir_free(ir);
-    gs_free(later);
-    return st;
+    ir = NULL; /* now the caller's */
+    return GS_OK;
 }
 
 /* ---- all quotients at once ---- */
@@ -152,27 +143,21 @@ static void find_all(gs_undo_all *u)
 static gs_status improve_at_once(gs_ir *ir, const gs_cut *c, const gs_compile_options *o)
 {
     gs_undo_all u = {.c = c};
-    gs_arena memory = {0};
-    gs_ir *const changed = gs_ir_clone(ir);
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
+    GS_ENDS(gs_ir_free_at) gs_ir *const changed = gs_ir_clone(ir);
     uint64_t cost = 0;
-    gs_status st = GS_OK;
 
     u.y = gs_arena_take(&memory, c->nodes, sizeof(*u.y));
     u.last = gs_arena_take(&memory, c->nodes, sizeof(*u.last));
     u.made = gs_arena_take(&memory, c->nodes, sizeof(*u.made));
-    if (changed == NULL || memory.is_short) {
-        st = gs_fail(GS_ENOMEM, "no memory to compile the model");
-        goto done;
-    }
+    if (changed == NULL || memory.is_short)
+        return gs_fail(GS_ENOMEM, "no memory to compile the model");
     find_all(&u);
-    if ((st = gs_ir_rewrite(changed, rewrite_all, &u)) == GS_OK)
-        st = gs_compile__cut_cost(&cost, changed, o, false);
-    if (st == GS_OK && cost < c->cost)
+    GS_TRY(gs_ir_rewrite(changed, rewrite_all, &u));
+    GS_TRY(gs_compile__cut_cost(&cost, changed, o, false));
+    if (cost < c->cost)
         gs_ir_swap(ir, changed);
-done:
-    gs_ir_free(changed);
-    gs_arena_free(&memory);
-    return st;
+    return GS_OK;
 }
 
 /* Each change is followed by a look at all that are left. */
@@ -317,23 +302,16 @@ static gs_status take_cheaper(gs_ir *ir, gs_ir *changed, const gs_compile_option
 gs_status gs_compile__share_rows(gs_ir *ir, const gs_compile_options *options)
 {
     const uint32_t nodes = gs_ir_count(ir);
-    gs_arena memory = {0};
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
     bool *const reads[2] = {gs_arena_take(&memory, nodes, sizeof(bool)), gs_arena_take(&memory, nodes, sizeof(bool))};
     gs_share s = {.reads = {reads[0], reads[1]}, .made = gs_arena_take(&memory, nodes, sizeof(uint32_t))};
-    gs_ir *const changed = gs_ir_clone(ir);
-    gs_status st = GS_OK;
+    GS_ENDS(gs_ir_free_at) gs_ir *const changed = gs_ir_clone(ir);
 
-    if (changed == NULL || memory.is_short) {
-        st = gs_fail(GS_ENOMEM, "no memory to compile the model");
-    } else {
-        find_reads(ir, (bool *[2]){reads[0], reads[1]});
-        st = gs_ir_rewrite(changed, rewrite_shared, &s);
-    }
-    if (st == GS_OK && s.changed)
-        st = take_cheaper(ir, changed, options);
-    gs_ir_free(changed);
-    gs_arena_free(&memory);
-    return st;
+    if (changed == NULL || memory.is_short)
+        return gs_fail(GS_ENOMEM, "no memory to compile the model");
+    find_reads(ir, (bool *[2]){reads[0], reads[1]});
+    GS_TRY(gs_ir_rewrite(changed, rewrite_shared, &s));
+    return s.changed ? take_cheaper(ir, changed, options) : GS_OK;
 }
 
 /* ---- products and sums ------------------------------------------------- */
@@ -765,7 +743,7 @@ static uint32_t replace(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
 gs_status gs_compile__holders(gs_ir *ir)
 {
     const uint32_t n = gs_ir_count(ir);
-    gs_arena memory = {0};
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
     holders h = {.known = gs_arena_take(&memory, n, sizeof(*h.known)),
                  .asked = gs_arena_take(&memory, n, sizeof(*h.asked)),
                  .found = gs_arena_take(&memory, n, sizeof(*h.found))};
@@ -780,6 +758,5 @@ gs_status gs_compile__holders(gs_ir *ir)
     }
     if (st == GS_OK && some)
         st = gs_ir_rewrite(ir, replace, &h);
-    gs_arena_free(&memory);
     return st;
 }

@@ -214,22 +214,21 @@ static void stages_read(gs_record *r, gs_cost_record *out)
 void gs_cost_record_load(gs_cost_record *out, const char *device)
 {
     char machine[192];
-    char *path, *text = NULL;
+    GS_FREED char *text = NULL;
     uint64_t bytes = 0;
-    cJSON *root = NULL;
     gs_cost_record record;
 
     memset(out, 0, sizeof(*out));
     memset(&record, 0, sizeof(record));
     machine_name(machine, sizeof(machine));
-    path = record_path(machine, device, false);
+    GS_FREED char *const path = record_path(machine, device, false);
     if (path == NULL || !gs_path_exists(path) || gs_file_read_all(&text, &bytes, path, FILE_MOST) != GS_OK)
-        goto done;
-    root = cJSON_Parse(text);
+        return;
+    GS_ENDS(cJSON_Delete_at) cJSON *const root = cJSON_Parse(text);
     gs_record r = {.object = root, .path = path, .where = "", .advice = ""};
     if (!same_text(root, "machine", machine) || !same_text(root, "device", device) ||
         gs_record_number(&r, "version", VERSION, VERSION) != VERSION)
-        goto done;
+        return;
     gs_record_read(&r, GS_FIELDS(record_fields), &record);
     if (gs_record_has(&r, "link_tasks"))
         gs_record_read(&r, GS_FIELDS(copy_fields), &record);
@@ -240,10 +239,6 @@ void gs_cost_record_load(gs_cost_record *out, const char *device)
         limits_read(&r, &record.limits);
     if (r.st == GS_OK)
         *out = record;
-done:
-    cJSON_Delete(root);
-    gs_free(text);
-    gs_free(path);
 }
 
 /* ---- writing ------------------------------------------------------------- */

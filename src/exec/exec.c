@@ -193,20 +193,16 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
     const gs_io_config io = {.backend = c->io, .requests = c->bound ? 1 : REQUESTS, .depth = c->bound ? 1 : DEPTH,
                              .flight_bytes = e->plan->flight_bytes, .buffers = buffers,
                              .buffer_count = GS_ARRAY_LEN(buffers)};
-    gs_status st;
 
-    if ((st = gs_io_open(&e->files.io, &io)) != GS_OK)
-        return st;
+    GS_TRY(gs_io_open(&e->files.io, &io));
     gs_io_set_patience(e->files.io, e->patience.look);
     for (uint32_t f = 0; f < e->files.count && !c->bound; f++) {
         if (!file_is_used(e, f) || has_place_in_other(&e->files, f))
             continue;
         const gs_io_mode mode = e->files.file[f].create ? GS_IO_CREATE : GS_IO_READ;
-        if ((st = gs_io_add_file(e->files.io, &e->files.io_file[f], e->files.file[f].path, mode)) != GS_OK)
-            return st;
-        if (e->files.file[f].create &&
-            (st = gs_io_set_size(e->files.io, e->files.io_file[f], e->plan->spill.total)) != GS_OK)
-            return st;
+        GS_TRY(gs_io_add_file(e->files.io, &e->files.io_file[f], e->files.file[f].path, mode));
+        if (e->files.file[f].create)
+            GS_TRY(gs_io_set_size(e->files.io, e->files.io_file[f], e->plan->spill.total));
     }
     return GS_OK;
 }

@@ -229,20 +229,18 @@ typedef struct span {
 static gs_status gather(gs_exec *e, gs_chunk_join *to, gs_task *t, const span *s, bool add)
 {
     const uint32_t set = set_of(e, t);
-    gs_status st = GS_OK;
     uint64_t at = s->at;
 
-    for (uint32_t o = s->first; o < s->end && st == GS_OK; o = next_with_edges(e, set, t->target, o + 1, s->end)) {
+    for (uint32_t o = s->first; o < s->end; o = next_with_edges(e, set, t->target, o + 1, s->end)) {
         gs_chunk_view view;
-        if ((st = next_view(e, t, at, o, &view)) != GS_OK)
-            break;
+        GS_TRY(next_view(e, t, at, o, &view));
         if (add)
             gs_chunk_join_add(to, &view, (o - s->first) * e->chunks.interval_rows);
         else
             gs_chunk_join_count(to, &view);
         at += t->chunk_bytes;
     }
-    return st;
+    return GS_OK;
 }
 
 static uint64_t rows_between(const gs_exec *e, uint32_t first, uint32_t end)

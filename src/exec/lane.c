@@ -243,8 +243,7 @@ static gs_status run_messages(gs_exec_lane *l, nap_fn *nap)
             st = gs_exec__begin_message(l, task);
             continue;
         }
-        if ((st = gs_exec__end_messages(l, &some)) != GS_OK)
-            return st;
+        GS_TRY(gs_exec__end_messages(l, &some));
         seconds = some ? NAP_LEAST : GS_MIN(2 * seconds, NAP_MOST);
         if (!some)
             st = nap(l, room ? task : GS_NONE, count > 0 ? seconds : 0);
@@ -479,7 +478,6 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
     struct gs_exec_several *const s = gs_calloc(1, sizeof(*s));
     const uint32_t threads = e->lanes.lanes - GS_LANE_DEVICES;
     gs_device *device[GS_PLAN_DEVICES];
-    gs_status st;
 
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
@@ -489,8 +487,7 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
     gs_exec__take_wires(&e->wires, c->topology);
     if ((s->thread = gs_calloc(threads, sizeof(*s->thread))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
-    if ((st = gs_exec__take_waiters(&e->waiters, threads + 1)) != GS_OK)
-        return st;
+    GS_TRY(gs_exec__take_waiters(&e->waiters, threads + 1));
     for (uint32_t k = 0; k < threads; k++)
         if (e->lane[k].kind != GS_LANE_LOAD || e->plan->loads) {
             e->lane[k].waiter = &e->waiters.waiter[s->threads];
@@ -498,8 +495,8 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
         }
     for (uint32_t d = 0; d < e->devices; d++)
         device[d] = e->on[d].device;
-    st = gs_device_join(device, e->devices);
-    return st == GS_OK ? start_threads(s) : st;
+    GS_TRY(gs_device_join(device, e->devices));
+    return start_threads(s);
 }
 
 void gs_exec__several_close(gs_exec *e)

@@ -37,7 +37,6 @@ static gs_status open_files(gs_exec *e)
 {
     gs_exec_device *const x = &e->on[0];
     uint64_t first = UINT64_MAX, end = 0;
-    gs_status st;
 
     for (uint32_t i = 0; i < e->plan->tasks; i++) {
         const gs_task *const t = &e->plan->task[i];
@@ -46,14 +45,13 @@ static gs_status open_files(gs_exec *e)
         first = GS_MIN(first, t->place.offset);
         end = GS_MAX(end, t->place.offset + t->bytes);
     }
-    if ((st = gs_device_open_reads(x->device, x->arena + first, end - first)) != GS_OK)
-        return st;
-    for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
+    GS_TRY(gs_device_open_reads(x->device, x->arena + first, end - first));
+    for (uint32_t i = 0; i < e->plan->tasks; i++) {
         const gs_task *const t = &e->plan->task[i];
         if (gs_task_driver(t) == GS_DRIVER_DIRECT && e->direct.file[t->file] == GS_NONE)
-            st = gs_device_add_file(x->device, e->files.file[t->file].path, &e->direct.file[t->file]);
+            GS_TRY(gs_device_add_file(x->device, e->files.file[t->file].path, &e->direct.file[t->file]));
     }
-    return st;
+    return GS_OK;
 }
 
 static int by_place(const void *a, const void *b)
@@ -122,7 +120,6 @@ gs_status gs_exec__open_direct(gs_exec *e)
 {
     const uint64_t chunks = (uint64_t)e->chunks.sets * e->chunks.parts * e->chunks.parts;
     gs_exec_direct *const s = &e->direct;
-    gs_status st;
 
     if (!e->plan->loads)
         return GS_OK;
@@ -131,8 +128,8 @@ gs_status gs_exec__open_direct(gs_exec *e)
     if (e->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory: the marks of chunks");
     memset(s->file, 0xff, e->files.count * sizeof(*s->file));
-    st = open_files(e);
-    return st == GS_OK ? check_chunks(e) : st;
+    GS_TRY(open_files(e));
+    return check_chunks(e);
 }
 
 /* ---- in a pass ---- */

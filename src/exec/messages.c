@@ -59,7 +59,7 @@ static gs_status make(gs_exec *e, gs_exec_messages *m, uint32_t task, gs_ranks_p
 static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
 {
     gs_exec_messages *const m = *out = gs_calloc(1, sizeof(*m));
-    gs_ranks_piece *piece = NULL;
+    GS_FREED gs_ranks_piece *piece = NULL;
     uint32_t runs = 1, tasks = 0;
     uint64_t packed = 0;
     gs_status st = GS_OK;
@@ -85,7 +85,6 @@ static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
     for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++)
         if (gs_task_lane(&e->plan->task[i]) == lane && (st = make(e, m, i, piece)) == GS_OK)
             m->made++;
-    gs_free(piece);
     return st;
 }
 

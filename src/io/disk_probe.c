@@ -69,8 +69,7 @@ static gs_status open_scratch(gs_disk_probe *p, const char *dir)
 gs_status gs_disk_probe_open(gs_disk_probe *out, const char *dir, uint64_t bytes, gs_io_backend backend,
                              uint32_t depth, uint64_t piece_bytes, uint64_t ring_bytes)
 {
-    gs_disk_probe p = {.sync_fd = -1, .file_bytes = bytes, .ring_bytes = ring_bytes};
-    gs_status st;
+    GS_ENDS(gs_disk_probe_close) gs_disk_probe p = {.sync_fd = -1, .file_bytes = bytes, .ring_bytes = ring_bytes};
 
     if (bytes == 0 || bytes % GS_BLOCK_BYTES != 0)
         return gs_fail(GS_EINVAL, "%s: a file of %lu bytes to measure the disk with: give a multiple of %lu", dir,
@@ -81,13 +80,11 @@ gs_status gs_disk_probe_open(gs_disk_probe *out, const char *dir, uint64_t bytes
     const struct gs_io_buffer buffer = {.base = p.ring, .bytes = p.ring_bytes};
     const gs_io_config config = {.backend = backend, .requests = 512, .depth = depth, .piece_bytes = piece_bytes,
                                  .buffers = &buffer, .buffer_count = 1};
-    if ((st = gs_io_open(&p.io, &config)) != GS_OK || (st = open_scratch(&p, dir)) != GS_OK)
-        goto done;
+    GS_TRY(gs_io_open(&p.io, &config));
+    GS_TRY(open_scratch(&p, dir));
     *out = p;
+    p = (gs_disk_probe){.sync_fd = -1}; /* now the caller's */
     return GS_OK;
-done:
-    gs_disk_probe_close(&p);
-    return st;
 }
 
 void gs_disk_probe_close(gs_disk_probe *p)
@@ -195,7 +192,7 @@ static void stream_drain(stream *s)
 /* The whole file once. */
 static gs_status run_whole(gs_disk_probe *p, gs_probe_pattern pattern, bool check)
 {
-    stream s = {.probe = p, .pattern = pattern, .run_bytes = RUN_BYTES, .check = check};
+    GS_ENDS(stream_drain) stream s = {.probe = p, .pattern = pattern, .run_bytes = RUN_BYTES, .check = check};
     gs_status st;
 
     s.left = gs_div_up(p->file_bytes, s.run_bytes);
@@ -203,7 +200,6 @@ static gs_status run_whole(gs_disk_probe *p, gs_probe_pattern pattern, bool chec
     if ((st = stream_start(&s)) == GS_OK)
         while (gs_io_outstanding(p->io) > 0 && (st = stream_turn(&s)) == GS_OK) {
         }
-    stream_drain(&s);
     return st;
 }
 
@@ -228,28 +224,23 @@ static int by_value(const void *a, const void *b)
 
 gs_status gs_disk_probe_read(gs_disk_probe *p, bool random, uint64_t run_bytes, double seconds, double *bps)
 {
-    stream s = {.probe = p, .pattern = random ? GS_PROBE_RANDOM_READ : GS_PROBE_READ, .left = UINT64_MAX,
-                .run_bytes = run_bytes == 0 ? RUN_BYTES : run_bytes};
+    GS_ENDS(stream_drain) stream s = {.probe = p, .pattern = random ? GS_PROBE_RANDOM_READ : GS_PROBE_READ,
+                                      .left = UINT64_MAX, .run_bytes = run_bytes == 0 ? RUN_BYTES : run_bytes};
     double rate[WINDOWS];
-    gs_status st;
 
     assert(s.run_bytes % GS_BLOCK_BYTES == 0 && s.run_bytes <= p->ring_bytes);
-    if ((st = stream_start(&s)) != GS_OK)
-        goto done;
+    GS_TRY(stream_start(&s));
     for (int w = 0; w < WINDOWS; w++) {
         const uint64_t before = s.done_bytes;
         const double start = gs_now();
         double now = start;
         while (now - start < seconds / WINDOWS || s.done_bytes == before) {
-            if ((st = stream_turn(&s)) != GS_OK)
-                goto done;
+            GS_TRY(stream_turn(&s));
             now = gs_now();
         }
         rate[w] = (double)(s.done_bytes - before) / (now - start);
     }
     qsort(rate, WINDOWS, sizeof(rate[0]), by_value);
     *bps = rate[WINDOWS / 2];
-done:
-    stream_drain(&s);
-    return st;
+    return GS_OK;
 }

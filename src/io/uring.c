@@ -147,8 +147,7 @@ static void note_unregistered(uring *u, char *note, uint32_t vectors, int error)
 /* GS_OK also where the kernel refuses: requests then carry plain addresses. */
 static gs_status register_buffers(uring *u, const gs_io_config *config, char *note)
 {
-    struct iovec *vec = NULL;
-    gs_status st = GS_OK;
+    GS_FREED struct iovec *vec = NULL;
     uint32_t vectors;
     int r = 0;
 
@@ -158,10 +157,8 @@ static gs_status register_buffers(uring *u, const gs_io_config *config, char *no
         return gs_fail(GS_ENOMEM, "out of memory for the table of I/O buffers");
     vectors = lay_out_buffers(u->regions, NULL, config);
     if (vectors > 0) {
-        if ((vec = gs_malloc_array(vectors, sizeof(*vec))) == NULL) {
-            st = gs_fail(GS_ENOMEM, "out of memory for the table of I/O buffers");
-            goto done;
-        }
+        if ((vec = gs_malloc_array(vectors, sizeof(*vec))) == NULL)
+            return gs_fail(GS_ENOMEM, "out of memory for the table of I/O buffers");
         lay_out_buffers(u->regions, vec, config);
         r = io_uring_register_buffers(&u->ring, vec, vectors);
     }
@@ -169,9 +166,7 @@ static gs_status register_buffers(uring *u, const gs_io_config *config, char *no
         u->region_count = config->buffer_count;
     else
         note_unregistered(u, note, vectors, -r);
-done:
-    gs_free(vec);
-    return st;
+    return GS_OK;
 }
 
 static gs_status uring_open(void **context, const gs_io_config *config, char *note)

@@ -304,30 +304,20 @@ static void rewrite_nodes(gs_ir *to, const gs_ir *from, const bool *live, uint32
 
 gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context)
 {
-    gs_ir *to = gs_ir_new(ir->source, true);
-    bool *live = gs_calloc((size_t)ir->nodes + 1, sizeof(*live));
-    uint32_t *map = gs_malloc_array((size_t)ir->nodes + 1, sizeof(*map));
-    gs_status st = ir->status;
+    GS_ENDS(gs_ir_free_at) gs_ir *to = gs_ir_new(ir->source, true);
+    GS_FREED bool *live = gs_calloc((size_t)ir->nodes + 1, sizeof(*live));
+    GS_FREED uint32_t *map = gs_malloc_array((size_t)ir->nodes + 1, sizeof(*map));
 
-    if (st != GS_OK)
-        goto done;
-    if (to == NULL || live == NULL || map == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
-        goto done;
-    }
+    GS_TRY(ir->status);
+    if (to == NULL || live == NULL || map == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
     gs_ir_set_text(to, ir->text);
     mark_live(ir, live);
     rewrite_nodes(to, ir, live, map, fn, context);
-    st = to->status;
-    if (st != GS_OK)
-        goto done;
+    GS_TRY(to->status);
     to->differentiated = ir->differentiated;
     gs_ir_swap(ir, to);
-done:
-    gs_ir_free(to);
-    gs_free(live);
-    gs_free(map);
-    return st;
+    return GS_OK;
 }
 
 /* ---- normal form ------------------------------------------------------- */

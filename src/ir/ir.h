@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/alloc.h" /* GS_ENDS_BY */
 #include "base/dtype.h"
 #include "base/initial.h"
 #include "base/status.h"
@@ -94,6 +95,7 @@ gs_ir *gs_ir_new(const char *source, bool fold);
 void gs_ir_set_text(gs_ir *ir, gs_text *text);
 gs_ir *gs_ir_clone(const gs_ir *ir);
 void gs_ir_free(gs_ir *ir); /* NULL is allowed */
+GS_ENDS_BY(gs_ir, gs_ir_free)
 void gs_ir_swap(gs_ir *a, gs_ir *b);
 
 /* ---- reading ---- */

@@ -569,28 +569,23 @@ static void add_tables(const gs_tape *t, uint32_t forward)
 
 gs_status gs_ir_differentiate(gs_ir *ir)
 {
-    gs_tape t = {.ir = ir};
+    GS_ENDS(free_tape) gs_tape t = {.ir = ir};
     uint32_t loss, root;
-    gs_status st;
 
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD);
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD_ROWS);
     if (loss_of(ir) == GS_IR_NONE)
         return gs_fail(GS_EINVAL, "%s: there is no loss to differentiate", ir->source);
-    if ((st = gs_ir_normalise(ir)) != GS_OK)
-        return st;
+    GS_TRY(gs_ir_normalise(ir));
     loss = loss_of(ir);
     root = ir->node[loss].in[0];
-    if ((st = open_tape(&t, ir, NULL)) == GS_OK) {
-        const uint32_t forward = ir->nodes;
-        const gs_op gradient = gs_op_of_loss(gs_op_facts_of(ir->node[loss].op)->loss, true);
-        flow_back(&t, root, make_loss(ir, gradient, root, ir->node[loss].in[1]));
-        add_tables(&t, forward);
-        ir->differentiated = true;
-        st = ir->status;
-    }
-    free_tape(&t);
-    return st;
+    GS_TRY(open_tape(&t, ir, NULL));
+    const uint32_t forward = ir->nodes;
+    const gs_op gradient = gs_op_of_loss(gs_op_facts_of(ir->node[loss].op)->loss, true);
+    flow_back(&t, root, make_loss(ir, gradient, root, ir->node[loss].in[1]));
+    add_tables(&t, forward);
+    ir->differentiated = true;
+    return ir->status;
 }
 
 static uint32_t input_named(const gs_ir *ir, const char *name)
@@ -603,26 +598,21 @@ static uint32_t input_named(const gs_ir *ir, const char *name)
 
 gs_status gs_ir_differentiate_from(gs_ir *ir, bool of_features)
 {
-    gs_tape t = {.ir = ir};
+    GS_ENDS(free_tape) gs_tape t = {.ir = ir};
     uint32_t root;
-    gs_status st;
 
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD);
     gs_ir_drop_outputs(ir, GS_OUTPUT_GRAD_ROWS);
     gs_ir_drop_outputs(ir, GS_OUTPUT_STORE);
-    if ((st = gs_ir_normalise(ir)) != GS_OK)
-        return st;
+    GS_TRY(gs_ir_normalise(ir));
     root = gs_ir_root(ir);
-    if ((st = open_tape(&t, ir, of_features ? "features" : NULL)) == GS_OK) {
-        const uint32_t features = of_features ? input_named(ir, "features") : GS_IR_NONE, forward = ir->nodes;
-        flow_back(&t, root, gs_ir_input(ir, GS_IR_UPSTREAM, ir->node[root].width, GS_F32));
-        const uint32_t g = features == GS_IR_NONE ? GS_IR_NONE : flowed_to(&t, features);
-        if (g != GS_IR_NONE)
-            gs_ir_add_output(ir, GS_OUTPUT_STORE, computed(ir, g), GS_IR_NONE);
-        add_tables(&t, forward);
-        ir->differentiated = true;
-        st = ir->status;
-    }
-    free_tape(&t);
-    return st;
+    GS_TRY(open_tape(&t, ir, of_features ? "features" : NULL));
+    const uint32_t features = of_features ? input_named(ir, "features") : GS_IR_NONE, forward = ir->nodes;
+    flow_back(&t, root, gs_ir_input(ir, GS_IR_UPSTREAM, ir->node[root].width, GS_F32));
+    const uint32_t g = features == GS_IR_NONE ? GS_IR_NONE : flowed_to(&t, features);
+    if (g != GS_IR_NONE)
+        gs_ir_add_output(ir, GS_OUTPUT_STORE, computed(ir, g), GS_IR_NONE);
+    add_tables(&t, forward);
+    ir->differentiated = true;
+    return ir->status;
 }

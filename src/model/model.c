@@ -347,21 +347,16 @@ static gs_status unknown(const char *name)
 /* A model of this text; *out is untouched on failure. */
 static gs_status parse(gs_model **out, const char *name, const char *text, size_t bytes)
 {
-    gs_model *m = gs_calloc(1, sizeof(*m));
-    gs_status st = GS_ENOMEM;
+    GS_ENDS(gs_model_close_at) gs_model *m = gs_calloc(1, sizeof(*m));
 
-    if (m == NULL || (m->text = gs_text_new(name, text, bytes)) == NULL) {
-        gs_fail(st, "%s: no memory for the model's text", name);
-        goto done;
-    }
+    if (m == NULL || (m->text = gs_text_new(name, text, bytes)) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", name);
     m->path = gs_text_name(m->text);
-    if ((st = gs_model_id_of(&m->text_id, text, bytes)) != GS_OK || (st = gs_model__parse(m)) != GS_OK)
-        goto done;
+    GS_TRY(gs_model_id_of(&m->text_id, text, bytes));
+    GS_TRY(gs_model__parse(m));
     *out = m;
-    m = NULL;
-done:
-    gs_model_close(m);
-    return st;
+    m = NULL; /* now the caller's */
+    return GS_OK;
 }
 
 /* *m of another text, which is taken. */

@@ -860,16 +860,20 @@ static gs_status choose_root(gs_builder *b, uint32_t *h)
     return GS_OK;
 }
 
+static void drop(gs_builder *b)
+{
+    gs_free(b->soft);
+    gs_ir_free(b->ir);
+}
+
 gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *config)
 {
-    gs_builder b = {.m = m, .config = config, .next_site = config->layers, .reduction = GS_TEXT_NONE,
-                    .build_layer = build_called_layer};
+    GS_ENDS(drop) gs_builder b = {.m = m, .config = config, .next_site = config->layers, .reduction = GS_TEXT_NONE,
+                                  .build_layer = build_called_layer};
     const uint32_t columns = GS_MAX(config->in_width, 1u), unnamed = gs_model__in_width(config);
     uint32_t h;
-    gs_status st = check_config(m, config, &b);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check_config(m, config, &b));
     if ((b.ir = gs_ir_new(m->path, false)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", m->path);
     gs_ir_set_text(b.ir, m->text);
@@ -880,17 +884,11 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
     if (config->training && config->input_dropout > 0)
         h = gs_ir_dropout(b.ir, h, config->input_dropout, 0);
     b.features = h;
-    if ((st = m->network != NULL ? build_network(&b, h, &h) : build_layers(&b, h, &h)) != GS_OK)
-        goto done;
-    if ((st = choose_root(&b, &h)) != GS_OK)
-        goto done;
+    GS_TRY(m->network != NULL ? build_network(&b, h, &h) : build_layers(&b, h, &h));
+    GS_TRY(choose_root(&b, &h));
     gs_ir_add_output(b.ir, GS_OUTPUT_LOGITS, h, GS_IR_NONE);
-    if ((st = gs_ir_status(b.ir)) != GS_OK)
-        goto done;
+    GS_TRY(gs_ir_status(b.ir));
     *out = b.ir;
-    b.ir = NULL;
-done:
-    gs_free(b.soft);
-    gs_ir_free(b.ir);
-    return st;
+    b.ir = NULL; /* now the caller's */
+    return GS_OK;
 }

@@ -533,15 +533,13 @@ static gs_status draw_block(finding *f, uint32_t split)
     gs_pair_ranks *const r = f->r;
     uint32_t wrong = r->pairs;
     bool *const bad = (bool *)r->score; /* [pairs] */
-    gs_status st = GS_OK;
 
     memset(bad, 1, r->pairs);
-    for (uint32_t draw = 0; wrong > 0 && draw < MOST_DRAWS && st == GS_OK; draw++) {
+    for (uint32_t draw = 0; wrong > 0 && draw < MOST_DRAWS; draw++) {
         for (uint32_t p = 0; p < r->pairs; p++)
             if (bad[p])
                 draw_pair(r, &r->pair[p], f->done + p, split, draw);
-        if ((st = find_known(r)) != GS_OK)
-            break;
+        GS_TRY(find_known(r));
         for (uint32_t p = 0; p < r->pairs; p++)
             bad[p] = bad[p] && r->pair[p].source == r->pair[p].destination;
         for (uint32_t k = 0; k < r->known; k++)
@@ -552,7 +550,7 @@ static gs_status draw_block(finding *f, uint32_t split)
         for (uint32_t p = 0; p < r->pairs; p++)
             wrong += bad[p];
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status score_block(finding *f, uint32_t split)

@@ -335,7 +335,7 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
 
 static gs_status check_edge_program(gs_checker *c, const gs_stage *s)
 {
-    bool *ready = gs_calloc((size_t)s->edge_regs + 1, sizeof(*ready));
+    GS_FREED bool *ready = gs_calloc((size_t)s->edge_regs + 1, sizeof(*ready));
     gs_status st;
 
     if (ready == NULL)
@@ -347,7 +347,6 @@ static gs_status check_edge_program(gs_checker *c, const gs_stage *s)
     for (uint32_t r = 0; r < s->edge_regs && st == GS_OK; r++)
         if (!ready[r])
             st = FAIL(c, "edge register %u is never written", r);
-    gs_free(ready);
     return st;
 }
 
@@ -697,29 +696,23 @@ static void mark_stored(const gs_program *p, const gs_pass *q, bool *ready)
 static gs_status check_pass(const gs_program *p, const gs_pass *q)
 {
     gs_checker c = {.p = p, .instr = GS_NONE};
-    gs_status st = GS_OK;
 
     if (q->first_stage > p->stages || q->stages > p->stages - q->first_stage || q->stages == 0)
         return gs_fail(GS_EINVAL, "program: pass %s has stages %u to %u of %u", q->name, q->first_stage,
                        q->first_stage + q->stages, p->stages);
-    c.array_ready = gs_calloc((size_t)p->arrays + 1, sizeof(*c.array_ready));
-    c.made = gs_malloc_array((size_t)p->params + 1, sizeof(*c.made));
-    if (c.array_ready == NULL || c.made == NULL) {
-        st = gs_fail(GS_ENOMEM, "program: no memory to check pass %s", q->name);
-        goto done;
-    }
+    GS_FREED bool *const ready = c.array_ready = gs_calloc((size_t)p->arrays + 1, sizeof(*c.array_ready));
+    GS_FREED uint32_t *const made = c.made = gs_malloc_array((size_t)p->params + 1, sizeof(*c.made));
+    if (ready == NULL || made == NULL)
+        return gs_fail(GS_ENOMEM, "program: no memory to check pass %s", q->name);
     for (uint32_t i = 0; i < p->params; i++)
         c.made[i] = GS_NONE;
     for (uint32_t a = 0; a < p->arrays; a++)
         c.array_ready[a] = p->array[a].store_id >= 0 || p->array[a].lasting;
     if (q != setup_pass(p))
         mark_stored(p, setup_pass(p), c.array_ready);
-    for (uint32_t s = q->first_stage; s < q->first_stage + q->stages && st == GS_OK; s++)
-        st = check_stage(&c, s);
-done:
-    gs_free(c.array_ready);
-    gs_free(c.made);
-    return st;
+    for (uint32_t s = q->first_stage; s < q->first_stage + q->stages; s++)
+        GS_TRY(check_stage(&c, s));
+    return GS_OK;
 }
 
 static gs_status check_params(const gs_program *p)

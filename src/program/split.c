@@ -388,10 +388,9 @@ gs_status gs_program_part_widths(gs_program *p, uint32_t parts, const bool *take
 {
     parting x = {.p = p, .parts = parts, .takes = takes, .arrays = p->arrays};
     stage_list list;
-    gs_status st = list_begin(&list, p, parts + 1);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(list_begin(&list, p, parts + 1));
     x.part = gs_calloc(p->arrays + 1ull, sizeof(*x.part));
     x.whole = gs_calloc(p->arrays + 1ull, sizeof(*x.whole));
     st = x.part == NULL || x.whole == NULL ? gs_fail(GS_ENOMEM, "no memory for the stages of the program")

@@ -268,10 +268,9 @@ gs_status gs_ranks_pass(bool send, uint32_t rank, void *memory, uint64_t bytes)
 {
     const gs_ranks_piece all = {0, bytes};
     gs_ranks_message m;
-    gs_status st = gs_ranks_make(&m, send, rank, memory, &all, 1);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_make(&m, send, rank, memory, &all, 1));
     if ((st = gs_ranks_begin(&m)) == GS_OK)
         st = wait_for(&m);
     gs_ranks_drop(&m);

@@ -296,10 +296,9 @@ static gs_status make_counts(loading *l, const gs_store *s, bool loops)
 gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, gs_direction d, const volatile int *stop)
 {
     loading l;
-    gs_status st = begin_loading(&l, s, stop);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(begin_loading(&l, s, stop));
     if ((st = make_counts(&l, s, d == GS_BY_DEST && gs_store_get_info(s)->self_loops > 0)) != GS_OK ||
         (st = gs_columns__open(&l.a->columns, s, d)) != GS_OK)
         return end_loading(&l, st, out);
@@ -312,10 +311,9 @@ gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, gs_directio
 gs_status gs_adjacency_count(gs_adjacency **out, const gs_store *s, gs_direction d, const volatile int *stop)
 {
     loading l;
-    gs_status st = begin_loading(&l, s, stop);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(begin_loading(&l, s, stop));
     if ((st = make_counts(&l, s, false)) == GS_OK &&
         (st = gs_edge_scan(s, d, UINT64_MAX, NULL, count_edges, &l)) == GS_OK)
         sum_counts(&l);

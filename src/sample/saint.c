@@ -499,16 +499,15 @@ static gs_status count_batches(gs_sampler *s, uint64_t want, uint32_t *drawn, ui
 
 static gs_status cover_in_memory(gs_sampler *s, uint64_t want)
 {
-    uint32_t *drawn = gs_calloc(s->in->vertices, sizeof(*drawn)), batches = 0;
-    gs_status st = GS_ENOMEM;
+    GS_FREED uint32_t *const drawn = gs_calloc(s->in->vertices, sizeof(*drawn));
+    uint32_t batches = 0;
 
     s->edge_factor = gs_calloc(GS_MAX(s->in->edges, 1), sizeof(*s->edge_factor));
     if (drawn == NULL || s->edge_factor == NULL)
-        st = gs_fail(st, "no memory for the coefficients of the graph's edges");
-    else if ((st = count_batches(s, want, drawn, &batches)) == GS_OK)
-        make_factors(s, drawn, batches);
-    gs_free(drawn);
-    return st;
+        return gs_fail(GS_ENOMEM, "no memory for the coefficients of the graph's edges");
+    GS_TRY(count_batches(s, want, drawn, &batches));
+    make_factors(s, drawn, batches);
+    return GS_OK;
 }
 
 /* ---- lists in the store -------------------------------------------------- */

@@ -76,35 +76,28 @@ static gs_status check_limits(const gs_sampler *s)
 gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs_adjacency *out,
                           const uint32_t *target, uint32_t targets, const gs_sampler_options *options)
 {
-    gs_sampler *s = NULL;
-    gs_status st = check_options(options, in, targets);
+    GS_ENDS(gs_sampler_close_at) gs_sampler *s = NULL;
 
+    GS_TRY(check_options(options, in, targets));
     assert(out == NULL || laws[options->kind]->facts.needs_out_places ||
            (out->columns != NULL) == (in->columns != NULL));
-    if (st != GS_OK)
-        return st;
     if ((s = gs_calloc(1, sizeof(*s))) == NULL)
         return gs_fail(GS_ENOMEM, "no memory for a sampler");
     *s = (gs_sampler){.law = laws[options->kind], .in = in, .out = out, .options = *options};
     if (s->law->subgraph)
         s->options.hops = 0;
     gs_random_key(s->key, options->seed, GS_RANDOM_SAMPLE);
-    if ((st = copy_targets(s, target, targets)) != GS_OK)
-        goto done;
+    GS_TRY(copy_targets(s, target, targets));
     count_batches(s);
-    if (s->law->open != NULL && (st = s->law->open(s)) != GS_OK)
-        goto done;
+    if (s->law->open != NULL)
+        GS_TRY(s->law->open(s));
     gs_sample__bounds(&s->limits, s);
-    if ((st = check_limits(s)) != GS_OK)
-        goto done;
+    GS_TRY(check_limits(s));
     if ((s->law->facts.reads & GS_SAMPLER_READS_COVERAGE) != 0 && options->coverage > 0)
-        st = gs_saint__cover(s);
-done:
-    if (st == GS_OK)
-        *sampler = s;
-    else
-        gs_sampler_close(s);
-    return st;
+        GS_TRY(gs_saint__cover(s));
+    *sampler = s;
+    s = NULL; /* now the caller's */
+    return GS_OK;
 }
 
 void gs_sampler_close(gs_sampler *s)

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h" /* GS_ENDS_BY */
 #include "base/dtype.h"
 #include "base/status.h"
 #include "store/chunk_table.h"
@@ -248,6 +249,7 @@ typedef struct gs_batch_arena gs_batch_arena;
 gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs_adjacency *out,
                           const uint32_t *target, uint32_t targets, const gs_sampler_options *options);
 void gs_sampler_close(gs_sampler *s); /* NULL is allowed */
+GS_ENDS_BY(gs_sampler, gs_sampler_close)
 
 const gs_sampler_facts *gs_sampler_facts_of(gs_sampler_kind kind);
 /* Passes over the edges of lists that stay in the store, for batches that are drawn together; 0 where each chunk goes

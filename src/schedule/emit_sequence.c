@@ -100,13 +100,11 @@ static gs_status chunk_task(struct emitter *e, gs_task *t, uint32_t slot, uint32
     const struct unit *const gates = &gs_emit__here(e)->operand[0];
     gs_plan *p = e->plan;
     struct unit chunk;
-    gs_status st;
 
     t->file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]);
     t->chunk_bytes = c->length;
-    if ((st = gs_emit__chunk_here(e, t->target, t->operand, &chunk)) != GS_OK ||
-        (st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + GS_STATE_PLACES, sizeof(*p->reg))) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__chunk_here(e, t->target, t->operand, &chunk));
+    GS_TRY(gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + GS_STATE_PLACES, sizeof(*p->reg)));
     t->first_reg = p->regs;
     for (int k = 0; k < GS_STATE_PLACES; k++) {
         const bool cell = k == GS_STATE_CELL || k == GS_STATE_D_CELL;
@@ -117,8 +115,7 @@ static gs_status chunk_task(struct emitter *e, gs_task *t, uint32_t slot, uint32
     gs_emit__wait(e, chunk.read);
     gs_emit__wait(e, gates->read);
     gs_emit__wait(e, also);
-    if ((st = gs_emit__task(e, t, last)) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__task(e, t, last));
     gs_emit__release(e, &chunk, *last);
     e->stage_edges += t->kind == GS_TASK_BACK ? c->edges : 0;
     e->pass->edge_bytes += c->edges * 16 * width_of(e);
@@ -256,16 +253,15 @@ static gs_status back_here(struct emitter *e, uint32_t index, struct unit *rows)
 {
     const struct block b = gs_emit__here(e)->block;
     const uint32_t operand = e->ends.needed[index];
-    gs_status st = take_gradient(e, operand, rows);
 
-    for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
+    GS_TRY(take_gradient(e, operand, rows));
+    for (uint32_t t = 0; t < b.count; t++) {
         gs_task task = {.kind = GS_TASK_BACK, .target = b.first + t, .operand = operand, .place = rows->place};
         if (has_edges(e, b.first + t, operand))
-            st = chunk_task(e, &task, slot_of(e, index), t, rows->read, &rows->read);
+            GS_TRY(chunk_task(e, &task, slot_of(e, index), t, rows->read, &rows->read));
     }
-    if (st == GS_OK)
-        gs_emit__release(e, &gs_emit__here(e)->operand[0], rows->read);
-    return st;
+    gs_emit__release(e, &gs_emit__here(e)->operand[0], rows->read);
+    return GS_OK;
 }
 
 static gs_status back(struct emitter *e, uint32_t index)

@@ -63,15 +63,14 @@ static gs_status zero_rest(struct emitter *e, uint32_t array, uint32_t interval,
 {
     const uint64_t row = e->l->row_bytes[array];
     uint32_t at = 0, task;
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0, runs = gs_layout_runs(e->l, e->stage, interval); k <= runs && st == GS_OK; k++) {
+    for (uint32_t k = 0, runs = gs_layout_runs(e->l, e->stage, interval); k <= runs; k++) {
         const gs_row_run end = {gs_interval_rows(e->l->chunks, interval), 0},
                          run = k < runs ? gs_layout_run(e->l, e->stage, interval, k) : end;
-        st = gs_emit__zero(e, gs_place_behind(to, at * row), (run.first - at) * row, &task);
+        GS_TRY(gs_emit__zero(e, gs_place_behind(to, at * row), (run.first - at) * row, &task));
         at = run.first + run.rows;
     }
-    return st;
+    return GS_OK;
 }
 
 /* Rows that a tile stores in register `r`. */
@@ -182,16 +181,14 @@ static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b,
     gs_plan *p = e->plan;
     gs_task t = {.kind = GS_TASK_VERTEX, .rows = rows, .first_reg = p->regs,
                  .first_row = gs_interval_first(e->l->chunks, interval) + from};
-    gs_status st;
+    gs_status st = GS_OK;
 
-    if ((st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + s->regs, sizeof(*p->reg))) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + s->regs, sizeof(*p->reg)));
     gs_place *place = &p->reg[p->regs];
     p->regs += s->regs;
     group_tile(e, interval, rows);
-    if ((st = tile_inputs(e, interval, b, from, rows, place)) != GS_OK ||
-        (st = tile_outputs(e, interval, from, rows, place)) != GS_OK)
-        return st;
+    GS_TRY(tile_inputs(e, interval, b, from, rows, place));
+    GS_TRY(tile_outputs(e, interval, from, rows, place));
     if (gs_layout_prunes(e->l, e->stage))
         st = zero_around(e, interval, from, rows);
     for (uint32_t r = 0; r < s->regs; r++)

@@ -353,8 +353,7 @@ static gs_status list_fixed(gs_choice *c, const gs_layout *l, uint32_t device)
 static gs_status plan_other(gs_choice *c, const gs_layout *l, uint32_t device, uint32_t pass, uint64_t capacity)
 {
     const gs_device_cache *const k = &c->device;
-    gs_cache_fixed *const fixed = gs_malloc_array(k->fixeds[device] + 1ull, sizeof(*fixed));
-    gs_status st;
+    GS_FREED gs_cache_fixed *const fixed = gs_malloc_array(k->fixeds[device] + 1ull, sizeof(*fixed));
 
     if (fixed == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -363,9 +362,7 @@ static gs_status plan_other(gs_choice *c, const gs_layout *l, uint32_t device, u
         if (made_in(l, fixed[i].unit) == pass)
             fixed[i].unit = UINT32_MAX;
     }
-    st = plan_list(c, l, device, pass, capacity, fixed, k->fixeds[device]);
-    gs_free(fixed);
-    return st;
+    return plan_list(c, l, device, pass, capacity, fixed, k->fixeds[device]);
 }
 
 /* -- what is left for the host ----------------------------------------------------- */

@@ -286,10 +286,9 @@ static bool is_beyond(gs_least *out, const gs_layout *l, const gs_choice *c)
 /* Of devices on host memory: both rings are found at once where neither needs more than is in it at a time. */
 static gs_status least_rings(gs_least *out, const gs_layout *l, gs_choice *c, uint64_t most)
 {
-    gs_status st = out->tables > 0 ? GS_OK : bound(out, l, c, true);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(out->tables > 0 ? GS_OK : bound(out, l, c, true));
     if (is_beyond(out, l, c))
         return GS_ENOFIT;
     c->short_of = GS_HOST;
@@ -465,8 +464,7 @@ static gs_status least_device(uint64_t *out, const gs_layout *l, gs_choice *c, u
     if (l->memory.own == 0 || !gs_choice_set_arena(c, l, arena))
         return GS_OK;
     gs_choice_keep(c, l, 0);
-    if ((st = try_rings(l, c, GS_RING_ENDLESS, GS_RING_ENDLESS, &least.tables)) != GS_OK)
-        return st;
+    GS_TRY(try_rings(l, c, GS_RING_ENDLESS, GS_RING_ENDLESS, &least.tables));
     least.staging = c->live_staging;
     st = least_staging(&least, l, c, &(struct staging){UINT64_MAX / 8, DEVICE_PART, GS_RING_ENDLESS, false, false});
     *out = l->config->device_fixed + c->arena_bytes + least.staging;

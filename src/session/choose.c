@@ -362,19 +362,18 @@ static bool try_another(choosing *c, gs_variant variant, uint64_t most, bool aga
 {
     const uint64_t bits = c->s == NULL ? 0 : c->s->memory.live_most / BITS_SHARE;
     const uint64_t plans = c->s == NULL ? 0 : PLANS_AT_ONCE * c->s->plan->table_bytes + bits;
-    gs_session *other = NULL;
+    GS_ENDS(gs_session_close_at) gs_session *other = NULL;
     candidate x = {0};
-    bool taken = false;
 
     c->tried[number_of(variant)] = true;
     if (prepare(&other, c, &x, variant) != GS_OK || (!again && is_planned(c, &x)))
-        goto done;
+        return false;
     if (!has_room(c, plans))
         close_best(c);
     x.most = most;
     x.screens = !again;
     const gs_status st = plan(c, other, &x, false);
-    taken = st == GS_OK && is_better(&x, &c->best);
+    const bool taken = st == GS_OK && is_better(&x, &c->best);
     note_planned(c, &x);
     if (st == GS_OK)
         note_branch(c, taken ? &c->best : &x);
@@ -382,8 +381,6 @@ static bool try_another(choosing *c, gs_variant variant, uint64_t most, bool aga
         take(c, &other, &x);
     else if (st == GS_OK && (c->near.seconds == 0 || x.seconds < c->near.seconds))
         c->near = x;
-done:
-    gs_session_close(other);
     return taken;
 }
 
@@ -641,13 +638,11 @@ static gs_status say_own_size(choosing *c)
 /* A plan for the model's first program, or for one that fits. */
 static gs_status choose_first(choosing *c)
 {
-    gs_status st = prepare(&c->s, c, &c->best, c->o->first);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(prepare(&c->s, c, &c->best, c->o->first));
     c->process_bytes = c->o->trial ? c->o->process_bytes : gs_session_process_bytes(c->s, c->o->process_bytes);
-    if ((st = gs_ranks_share(&c->process_bytes, sizeof(c->process_bytes))) != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_share(&c->process_bytes, sizeof(c->process_bytes)));
     c->s->memory.process = c->process_bytes;
     c->unified = !gs_session_has_memories(c->s);
     c->wired = c->s->machine.wires.memory[0] > 0;

@@ -59,10 +59,9 @@ static gs_status probe_folder(const gs_session *s, const char *dir)
 {
     char path[64], why[GS_ERROR_BYTES];
     int fd = -1;
-    gs_status st = gs_unnamed_file(&fd, dir);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_unnamed_file(&fd, dir));
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     st = gs_device_probe_reads(s->machine.device[0], path);
     (void)close(fd);
@@ -424,8 +423,7 @@ static gs_status choose(gs_session **out, const gs_session_config *config)
     if (best != WAYS - 1 || st != GS_OK) {
         gs_session_close(s);
         s = NULL;
-        if ((st = open_way(&s, config, way[best].device, NULL)) != GS_OK)
-            return st;
+        GS_TRY(open_way(&s, config, way[best].device, NULL));
     }
     note_ways(s, way, best);
     *out = s;

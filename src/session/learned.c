@@ -80,23 +80,18 @@ static gs_status list_weights(const gs_session *s, const char *text)
 
 static gs_status load_weights(const gs_session *s, const char *path)
 {
-    gs_npy npy = {.fd = -1};
-    double *wide = NULL;
-    gs_status st = gs_npy_open(&npy, path);
+    GS_ENDS(gs_npy_close) gs_npy npy = {.fd = -1};
+    GS_FREED double *wide = NULL;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_npy_open(&npy, path));
     if (npy.shape[0] * npy.shape[1] != s->labels.columns || (npy.dtype != GS_F32 && npy.dtype != GS_F64))
-        st = bad_weights(s, "the file is not of as many f32 or f64 as there are columns of logits");
-    else if ((wide = gs_malloc_array(s->labels.columns, sizeof(*wide))) == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: no memory for weights", path);
-    else
-        st = gs_npy_read_rows(&npy, wide, 0, npy.shape[0], path);
-    for (uint32_t c = 0; st == GS_OK && c < s->labels.columns; c++)
+        return bad_weights(s, "the file is not of as many f32 or f64 as there are columns of logits");
+    if ((wide = gs_malloc_array(s->labels.columns, sizeof(*wide))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for weights", path);
+    GS_TRY(gs_npy_read_rows(&npy, wide, 0, npy.shape[0], path));
+    for (uint32_t c = 0; c < s->labels.columns; c++)
         s->labels.weight[c] = npy.dtype == GS_F64 ? (float)wide[c] : ((const float *)(const void *)wide)[c];
-    gs_free(wide);
-    gs_npy_close(&npy);
-    return st;
+    return GS_OK;
 }
 
 static gs_status take_weights(gs_session *s)

@@ -130,8 +130,7 @@ static gs_status set_budgets(gs_session *s)
     if (s->memory.host == 0)
         s->memory.host = default_budget(gs_machine_free_memory() / gs_ranks_on_host(), HOST_SHARE,
                                         e == NULL ? 0 : e->host_memory);
-    if ((st = gs_ranks_share(&s->memory.host, sizeof(s->memory.host))) != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_share(&s->memory.host, sizeof(s->memory.host)));
     if ((s->memory.device = o->device_memory) == 0)
         st = device_budget(s);
     s->memory.device_most = s->memory.device;
@@ -381,8 +380,7 @@ static gs_status build_pass(gs_ir **out, gs_session *s, const gs_model *model, c
     gs_ir *ir = NULL;
     gs_status st;
 
-    if ((st = gs_model_build(&ir, model, config)) != GS_OK)
-        return st;
+    GS_TRY(gs_model_build(&ir, model, config));
     s->classes = gs_ir_node(ir, gs_ir_root(ir))->width;
     st = gs_session_note_tables(s, ir);
     if (st == GS_OK && s->pass.labelled)
@@ -535,26 +533,19 @@ static gs_status check_features(const gs_session *s, const gs_model *model)
 
 static gs_status compile_model(gs_session *s)
 {
-    gs_model *model = NULL;
-    gs_status st = gs_session_open_model(&model, s->config.options);
+    GS_ENDS(gs_model_close_at) gs_model *model = NULL;
 
-    if (st != GS_OK)
-        return st;
-    if ((st = check_features(s, model)) != GS_OK)
-        ; /* said */
-    else if ((s->program = gs_program_new()) == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory for the compiled model");
-    else
-        st = add_passes(s, model);
-    gs_model_close(model);
-    return st;
+    GS_TRY(gs_session_open_model(&model, s->config.options));
+    GS_TRY(check_features(s, model));
+    if ((s->program = gs_program_new()) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the compiled model");
+    return add_passes(s, model);
 }
 
 gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, gs_scans *scans, gs_variant variant)
 {
     gs_store *const store = scans == NULL ? NULL : scans->store;
-    gs_session *s = gs_calloc(1, sizeof(*s));
-    gs_status st;
+    GS_ENDS(gs_session_close_at) gs_session *s = gs_calloc(1, sizeof(*s));
 
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
@@ -568,28 +559,23 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     s->pairs = (gs_session_pairs){GS_NONE, GS_NONE, GS_NONE};
     if (store != NULL || config->shape != NULL)
         s->store = gs_store_share(store != NULL ? store : config->shape);
-    else if ((st = gs_session_open_store(&s->store, config->store)) != GS_OK)
-        goto done;
-    if ((st = check_store(s)) != GS_OK ||
-        (st = gs_session_choose_task(s)) != GS_OK)
-        goto done;
+    else
+        GS_TRY(gs_session_open_store(&s->store, config->store));
+    GS_TRY(check_store(s));
+    GS_TRY(gs_session_choose_task(s));
     if (config->options->on_open != NULL)
         config->options->on_open(config->options->context, "planning", NULL);
     s->pass.labelled = gs_store_array(s->store, GS_ARRAY_LABELS)->present &&
                        gs_store_array(s->store, GS_ARRAY_SPLIT)->present && !config->options->embeddings &&
                        !gs_train_task_is_of_pairs(s->labels.task);
     s->pass.ranked = s->pass.labelled && (s->labels.task == GS_TRAIN_TASK_MULTILABEL || config->ranks);
-    if ((st = gs_session_open_devices(s)) != GS_OK)
-        goto done;
-    if ((st = compile_model(s)) != GS_OK ||
-        (st = add_pair_params(s)) != GS_OK ||
-        (st = gs_session_add_tables(s, gs_session_keeps_best(s))) != GS_OK)
-        goto done;
+    GS_TRY(gs_session_open_devices(s));
+    GS_TRY(compile_model(s));
+    GS_TRY(add_pair_params(s));
+    GS_TRY(gs_session_add_tables(s, gs_session_keeps_best(s)));
     *out = s;
     s = NULL; /* now the caller's */
-done:
-    gs_session_close(s);
-    return st;
+    return GS_OK;
 }
 
 /* ---- the plan ------------------------------------------------------------- */
@@ -636,8 +622,7 @@ static gs_status plan_selective(gs_session *s, gs_schedule_config *config)
 
     if (gs_alloc_live_bytes() + tables + tables / 2 > s->memory.live_most)
         drop_plan(s);
-    if ((st = gs_session_read_needs(s, &config->needs)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_read_needs(s, &config->needs));
     config->no_swap = s->config.options->no_swap;
     config->no_sizes = true;
     config->any_plan = false;

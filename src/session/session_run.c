@@ -171,16 +171,13 @@ static gs_status open_exec(gs_session *s)
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint32_t files = s->program->arrays + s->edges.sets;
     const double timeout = s->config.options->io_timeout;
-    gs_exec_file *const file = gs_calloc(files, sizeof(*file));
-    gs_status st;
+    GS_FREED gs_exec_file *const file = gs_calloc(files, sizeof(*file));
 
     s->run.path = gs_calloc(files, sizeof(*s->run.path));
-    if (file == NULL || s->run.path == NULL) {
-        st = gs_fail(GS_ENOMEM, "out of memory");
-        goto done;
-    }
-    if ((st = describe_files(s, file)) != GS_OK || (st = check_reads(s)) != GS_OK)
-        goto done;
+    if (file == NULL || s->run.path == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_TRY(describe_files(s, file));
+    GS_TRY(check_reads(s));
     const gs_exec_config config = {
         .program = s->program,
         .plan = s->run.part != NULL ? s->run.part : s->plan,
@@ -205,14 +202,10 @@ static gs_status open_exec(gs_session *s)
         .say_after = timeout > 0 ? GS_MIN(SAY_AFTER, timeout / 2) : SAY_AFTER,
         .end_after = timeout,
     };
-    st = gs_exec_open(&s->run.exec, &config);
-    if (st == GS_OK)
-        st = gs_store_check_place(s->store);
-    if (st == GS_OK)
-        unname_spill(s);
-done:
-    gs_free(file);
-    return st;
+    GS_TRY(gs_exec_open(&s->run.exec, &config));
+    GS_TRY(gs_store_check_place(s->store));
+    unname_spill(s);
+    return GS_OK;
 }
 
 /* Each rank has made the plan by itself: is it the same? */
@@ -251,8 +244,8 @@ static gs_status start(gs_session *s)
 {
     gs_status st;
 
-    if ((st = take_part(s)) != GS_OK || (st = gs_session_read_labels(s)) != GS_OK)
-        return st;
+    GS_TRY(take_part(s));
+    GS_TRY(gs_session_read_labels(s));
     st = gs_params_alloc(&s->run.params, s->program, s->pass.gradients,
                          gs_session_steps_on_device(s) ? 0 : s->config.states);
     for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)
@@ -262,12 +255,11 @@ static gs_status start(gs_session *s)
         st = gs_params_take_best(&s->run.params);
     if (st != GS_OK)
         return st;
-    if ((st = gs_session_take_tables(s)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_take_tables(s));
     if (plan_spills(s) && ((st = make_spill_dir(s)) != GS_OK || (st = check_disk(s)) != GS_OK))
         return st;
-    if ((st = gs_session_write_pruned(s)) != GS_OK || (st = copy_chunks(s)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_write_pruned(s));
+    GS_TRY(copy_chunks(s));
     gs_alloc_trim(); /* of the plans that were tried, before the memory of the chosen one is taken */
     return open_exec(s);
 }

@@ -438,7 +438,6 @@ static gs_status unpack_table(gs_chunk *chunks, const gs_manifest *m, const char
 {
     const uint64_t square = (uint64_t)m->info.parts * m->info.parts, count = gs_manifest__chunk_count(m);
     gs_table_walk walk = {0};
-    gs_status st;
 
     _Static_assert(sizeof(gs_chunk) == GS_CHUNK_RECORD_BYTES, "unpacked in place");
     for (uint64_t k = 0; k < count; k++) {
@@ -447,11 +446,10 @@ static gs_status unpack_table(gs_chunk *chunks, const gs_manifest *m, const char
         gs_store__record_load(&c, (const char *)chunks + k * GS_CHUNK_RECORD_BYTES, m->version);
         if (k == square)
             walk = (gs_table_walk){0};
-        if ((st = gs_store__check_chunk(m, d, k % square, &c, &walk, path)) != GS_OK)
-            return st;
+        GS_TRY(gs_store__check_chunk(m, d, k % square, &c, &walk, path));
         chunks[k] = c;
-        if (k % square == square - 1 && (st = gs_store__check_walk(m, d, &walk, path)) != GS_OK)
-            return st;
+        if (k % square == square - 1)
+            GS_TRY(gs_store__check_walk(m, d, &walk, path));
     }
     return gs_store__check_twins(m, (const gs_chunk *const[2]){chunks, m->shared ? chunks : chunks + square},
                                  path);
@@ -605,48 +603,44 @@ static gs_status check_extents(gs_store *s, const gs_manifest *m)
 }
 
 /* `part`: it may be a shard. */
+static void drop_names(const gs_manifest *m)
+{
+    gs_free((void *)(uintptr_t)m->info.types);
+    gs_free((void *)(uintptr_t)m->info.named);
+}
+
 static gs_status load_store(gs_store **out, const char *dir, bool part)
 {
-    gs_manifest m = {0};
+    GS_ENDS(drop_names) gs_manifest m = {0};
     gs_store_shard shard = {0};
     gs_extent extent[GS_STORE_FILES] = {{0}};
     uint64_t manifest_bytes = 0, file_bytes = 0, shard_bytes = 0;
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st;
 
-    if ((st = load_manifest(&m, dir, &manifest_bytes)) != GS_OK ||
-        (st = load_shard(&shard, extent, &m, dir, &shard_bytes)) != GS_OK)
-        goto done;
-    if (!part && shard.ranks > 0) {
-        st = gs_fail(GS_EINVAL, "%s: is shard %u of %u of a store, one rank's part: start %u ranks by mpirun, with the "
-                     "folder of all shards, or give the store", dir, shard.rank, shard.ranks, shard.ranks);
-        goto done;
-    }
-    if ((st = gs_store__check_files(&m, shard.ranks > 0 ? extent : NULL, dir, &file_bytes)) != GS_OK)
-        goto done;
-    if ((s = gs_calloc(1, sizeof(*s))) == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
-        goto done;
-    }
+    GS_TRY(load_manifest(&m, dir, &manifest_bytes));
+    GS_TRY(load_shard(&shard, extent, &m, dir, &shard_bytes));
+    if (!part && shard.ranks > 0)
+        return gs_fail(GS_EINVAL, "%s: is shard %u of %u of a store, one rank's part: start %u ranks by mpirun, with "
+                       "the folder of all shards, or give the store", dir, shard.rank, shard.ranks, shard.ranks);
+    GS_TRY(gs_store__check_files(&m, shard.ranks > 0 ? extent : NULL, dir, &file_bytes));
+    if ((s = gs_calloc(1, sizeof(*s))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
     s->folder = s->ids = -1;
     s->info = m.info;
     m.info.types = NULL; /* now the store's */
     m.info.named = NULL;
-    if ((st = open_folder(s, dir)) != GS_OK)
-        goto done;
+    GS_TRY(open_folder(s, dir));
     s->shard = shard;
     memcpy(s->extent, extent, sizeof(extent));
     s->info.total_bytes = manifest_bytes + file_bytes + shard_bytes;
     s->table_bytes = sizeof(*s) + strlen(dir) + 1 + (s->info.types != NULL ? sizeof(*s->info.types) : 0) +
                      (s->info.named != NULL ? sizeof(*s->info.named) : 0);
-    if ((st = load_table(s, &m)) != GS_OK || (st = check_extents(s, &m)) != GS_OK || (st = load_sums(s, &m)) != GS_OK)
-        goto done;
+    GS_TRY(load_table(s, &m));
+    GS_TRY(check_extents(s, &m));
+    GS_TRY(load_sums(s, &m));
     *out = s;
     s = NULL; /* now the caller's */
-done:
-    gs_free((void *)(uintptr_t)m.info.types);
-    gs_free((void *)(uintptr_t)m.info.named);
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_store__of_table(gs_store **out, const char *name, const gs_manifest *m, gs_chunk *chunks)

@@ -249,14 +249,12 @@ static gs_status chunk_verify(edge_scan *s)
 
     if (c->length == 0)
         return GS_OK;
-    if ((st = gs_window__get(&s->window, &data, c->offset, c->length, UINT64_MAX)) != GS_OK)
-        return st;
+    GS_TRY(gs_window__get(&s->window, &data, c->offset, c->length, UINT64_MAX));
     if (gs_hash64(data, c->length) != c->checksum)
         return chunk_fail(s, "checksum mismatch");
     if ((st = gs_chunk_view_make(&v, data, c->length, &expect, true)) != GS_OK)
         return chunk_fail(s, gs_last_error());
-    if ((st = attributes_check(s, &v)) != GS_OK)
-        return st;
+    GS_TRY(attributes_check(s, &v));
     if (!ends_fit(s, &v))
         return chunk_fail(s, "an edge ends at a vertex of another type than its own type says");
     if (!gs_chunk__padding_is_zero(&v, data, c->length))
@@ -692,7 +690,7 @@ static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window
     const gs_extent x = gs_store_array_extent(s, id);
     const uint64_t end = GS_MIN(x.first + x.bytes, a->bytes); /* of a shard, perhaps before that of the rows */
     array_scan scan = {.store = s, .id = id};
-    gs_window w = GS_WINDOW_NONE;
+    GS_ENDS(gs_window__close) gs_window w = GS_WINDOW_NONE;
     gs_status st = gs_window__open(&w, gs_store_array_path(s, id), x.first, window_bytes, 0);
 
     if (st == GS_OK && id == GS_ARRAY_INPUT_ID) {
@@ -717,7 +715,6 @@ static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window
         st = names_end(&scan, &w);
     gs_free(scan.names);
     gs_free(scan.seen);
-    gs_window__close(&w);
     return st;
 }
 

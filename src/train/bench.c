@@ -219,18 +219,17 @@ typedef struct listener {
 static gs_status train(gs_bench_report *b, gs_epoch_report *epoch, const char *store, const gs_train_options *o,
                        uint64_t process_bytes, const listener *why)
 {
-    gs_run *run = NULL;
-    gs_status st = gs_run__open_after(&run, store, o, GS_RUN_TRAIN, process_bytes);
+    GS_ENDS(gs_run_close_at) gs_run *run = NULL;
 
-    for (uint32_t k = 0; k < o->epochs && st == GS_OK; k++)
-        if ((st = gs_run_epoch(run, &epoch[k])) == GS_OK && o->on_epoch != NULL)
+    GS_TRY(gs_run__open_after(&run, store, o, GS_RUN_TRAIN, process_bytes));
+    for (uint32_t k = 0; k < o->epochs; k++) {
+        GS_TRY(gs_run_epoch(run, &epoch[k]));
+        if (o->on_epoch != NULL)
             o->on_epoch(o->context, &epoch[k]);
-    if (st == GS_OK && why->row != NULL)
-        st = gs_session_explain(run->session, b->gemm_flops_per_second, b->gather_bps, why->row, why->context);
-    if (st == GS_OK)
-        st = gs_run_finish(run, &b->train);
-    gs_run_close(run);
-    return st;
+    }
+    if (why->row != NULL)
+        GS_TRY(gs_session_explain(run->session, b->gemm_flops_per_second, b->gather_bps, why->row, why->context));
+    return gs_run_finish(run, &b->train);
 }
 
 static gs_status bench(gs_bench_report *out, const char *store, const gs_train_options *options, const listener *why)

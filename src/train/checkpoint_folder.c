@@ -114,10 +114,9 @@ static gs_status make_folder(char **out, const char *path)
 static gs_status remove_checkpoint(const char *path, const char *dir)
 {
     GS_FREED char *away = NULL;
-    gs_status st = make_folder(&away, path);
+    gs_status st = GS_OK;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(make_folder(&away, path));
     if (rename(dir, away) != 0)
         st = gs_fail_errno(errno, "%s: cannot be removed", dir);
     const gs_status removed = gs_remove_tree(away);
@@ -148,24 +147,22 @@ static gs_status remove_making(void *context, const char *name)
 /* Checkpoints last no longer than the name of the folder that they are in. */
 static gs_status sync_parent(int fd, const char *path)
 {
-    const int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    GS_CLOSED const int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     gs_status st = GS_OK;
 
     if (parent < 0) /* it may be nobody's to read: then its owner sees to it */
         return errno == EACCES ? GS_OK : gs_fail_errno(errno, "%s: cannot open the folder that it is in", path);
     if (fsync(parent) != 0 && errno != EINVAL) /* EINVAL: a file system that cannot sync folders */
         st = gs_fail_errno(errno, "%s: the folder that it is in cannot be synced", path);
-    close(parent);
     return st;
 }
 
 gs_status gs_checkpoint_folder_open(gs_checkpoint_folder *f, const char *path)
 {
     gs_checkpoint_folder made = {.fd = -1};
-    gs_status st = gs_mkdir(path);
+    gs_status st = GS_OK;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_mkdir(path));
     if ((made.path = gs_strdup(path)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", path);
     made.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -202,13 +199,11 @@ static gs_status sync_folder(int fd, const char *path)
 
 static gs_status sync_dir(const char *dir)
 {
-    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    GS_CLOSED const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0)
         return gs_fail_errno(errno, "%s: cannot open", dir);
-    const gs_status st = sync_folder(fd, dir);
-    close(fd);
-    return st;
+    return sync_folder(fd, dir);
 }
 
 gs_status gs_checkpoint_finish(const gs_checkpoint_folder *f, const char *dir, uint32_t epoch, uint32_t previous)

@@ -155,7 +155,6 @@ static gs_status layer_edges_make(layer_edges *out, const gs_layer_graph *g)
     const uint32_t ix = g->vertices <= 65536 ? 2 : 4;
     const uint32_t type_bytes = g->type == NULL ? 0 : g->edge_types <= 256 ? 1 : 2;
     const uint64_t floats = gs_align_up((g->vertices + 1) * 4, 64);
-    uint32_t *order[2] = {NULL, NULL}, *next = NULL;
     gs_status st = check(g);
 
     *out = (layer_edges){.by = {{.index_bytes = ix, .type_bytes = type_bytes},
@@ -163,13 +162,11 @@ static gs_status layer_edges_make(layer_edges *out, const gs_layer_graph *g)
     if (st != GS_OK)
         return st;
     out->block = gs_calloc(1, 2 * side_bytes(g, ix, type_bytes) + 3 * floats); /* both multiples of 64 */
-    next = gs_malloc_array(GS_MAX(g->vertices, g->edge_types) + 1, sizeof(*next));
-    order[0] = gs_malloc_array(g->edges + 1, sizeof(*next));
-    order[1] = g->type != NULL ? gs_malloc_array(g->edges + 1, sizeof(*next)) : NULL;
-    if (out->block == NULL || next == NULL || order[0] == NULL || (g->type != NULL && order[1] == NULL)) {
-        st = gs_fail(GS_ENOMEM, "out of memory for the edges of a layer");
-        goto done;
-    }
+    GS_FREED uint32_t *const next = gs_malloc_array(GS_MAX(g->vertices, g->edge_types) + 1, sizeof(*next));
+    GS_FREED uint32_t *const by_end = gs_malloc_array(g->edges + 1, sizeof(*next));
+    GS_FREED uint32_t *const by_type = g->type != NULL ? gs_malloc_array(g->edges + 1, sizeof(*next)) : NULL;
+    if (out->block == NULL || next == NULL || by_end == NULL || (g->type != NULL && by_type == NULL))
+        return gs_fail(GS_ENOMEM, "out of memory for the edges of a layer");
     out->bytes = 2 * side_bytes(g, ix, type_bytes);
     uint8_t *at = (uint8_t *)out->block + out->bytes;
     out->in_degree = take(&at, floats);
@@ -184,13 +181,10 @@ static gs_status layer_edges_make(layer_edges *out, const gs_layer_graph *g)
         s.type = take(&at, (g->edges + 1) * type_bytes);
         s.start = take(&at, (g->vertices + 2) * 4);
         s.weight = g->weight != NULL ? take(&at, (g->edges + 1) * 4) : NULL;
-        sort_side(&out->by[d], &s, g, d == 0 ? g->destination : g->source, d == 0 ? g->source : g->destination, order);
+        sort_side(&out->by[d], &s, g, d == 0 ? g->destination : g->source, d == 0 ? g->source : g->destination,
+                  (uint32_t *[2]){by_end, by_type});
     }
-done:
-    gs_free(order[0]);
-    gs_free(order[1]);
-    gs_free(next);
-    return st;
+    return GS_OK;
 }
 
 static void layer_edges_free(layer_edges *e)
@@ -429,10 +423,9 @@ static gs_status fill_graph_arrays(gs_layer *l)
     gs_status st;
 
     _Static_assert(sizeof(*row) == sizeof(*l->edges.loops), "numbers of rows take the place of loops");
-    if ((st = put_rows(l, GS_ARRAY_IN_DEGREE, l->edges.in_degree)) != GS_OK ||
-        (st = put_rows(l, GS_ARRAY_OUT_DEGREE, l->edges.out_degree)) != GS_OK ||
-        (st = put_rows(l, GS_ARRAY_LOOPS, l->edges.loops)) != GS_OK)
-        return st;
+    GS_TRY(put_rows(l, GS_ARRAY_IN_DEGREE, l->edges.in_degree));
+    GS_TRY(put_rows(l, GS_ARRAY_OUT_DEGREE, l->edges.out_degree));
+    GS_TRY(put_rows(l, GS_ARRAY_LOOPS, l->edges.loops));
     for (uint64_t v = 0; v < l->vertices; v++)
         row[v] = (uint32_t)v; /* nobody reads loops any more */
     st = put_rows(l, GS_ARRAY_INPUT_ID, row);
@@ -518,9 +511,8 @@ gs_status gs_layer_open(gs_layer **out, const gs_layer_graph *graph, uint32_t in
     gs_train_options o;
     gs_status st;
 
-    if ((st = gs_train_options_read(&o, options)) != GS_OK ||
-        (st = check_given(out, graph, in, out_width, &o)) != GS_OK)
-        return st;
+    GS_TRY(gs_train_options_read(&o, options));
+    GS_TRY(check_given(out, graph, in, out_width, &o));
     if ((l = gs_calloc(1, sizeof(*l))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for a layer");
     l->options = o;

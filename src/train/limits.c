@@ -44,10 +44,8 @@ static gs_status measured_edges_make(measured_edges *b, uint32_t targets, uint32
     b->start = gs_arena_take(&b->arrays, targets + 1, sizeof(*b->start));
     b->operand = gs_arena_take(&b->arrays, (uint64_t)EDGE_ROWS * width, sizeof(float));
     b->acc = gs_arena_take(&b->arrays, (uint64_t)EDGE_ROWS * width, sizeof(float));
-    if (b->arrays.is_short) {
-        gs_arena_free(&b->arrays);
+    if (b->arrays.is_short)
         return gs_fail(GS_ENOMEM, "out of memory for measuring edge sums");
-    }
     for (uint32_t t = 0; t < targets; t++)
         b->target[t] = (uint16_t)(t * (EDGE_ROWS / targets));
     for (uint32_t t = 0; t <= targets; t++)
@@ -60,29 +58,27 @@ static gs_status measured_edges_make(measured_edges *b, uint32_t targets, uint32
     return GS_OK;
 }
 
+static void measured_edges_free(measured_edges *b) { gs_arena_free(&b->arrays); }
+
 /* Sums of one chunk, over and over; the best time. */
 static gs_status measure_edges(gs_device *d, uint32_t degree, uint32_t width, double *edges_per_second)
 {
     const uint32_t targets = EDGE_COUNT / degree < EDGE_ROWS ? EDGE_COUNT / degree : EDGE_ROWS;
     const double until = gs_now() + EDGE_SECONDS;
     double best = 1e30;
-    measured_edges b;
-    gs_status st = measured_edges_make(&b, targets, degree, width);
+    GS_ENDS(measured_edges_free) measured_edges b;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(measured_edges_make(&b, targets, degree, width));
     const gs_edge_launch l = {.edges = {.index_bytes = 2, .targets = targets, .target = b.target, .start = b.start,
                                         .index = b.index},
                               .operand = b.operand, .acc = b.acc, .width = width};
-    for (int run = 0; st == GS_OK && (run < 3 || gs_now() < until); run++) {
+    for (int run = 0; run < 3 || gs_now() < until; run++) {
         const double begin = gs_now();
-        st = gs_device_run_edges(d, &l);
+        GS_TRY(gs_device_run_edges(d, &l));
         best = GS_MIN(best, gs_now() - begin);
     }
-    gs_arena_free(&b.arrays);
-    if (st == GS_OK)
-        *edges_per_second = (double)targets * degree / best;
-    return st;
+    *edges_per_second = (double)targets * degree / best;
+    return GS_OK;
 }
 
 static gs_status measure_all_edges(gs_device *d, gs_limits *l)
@@ -131,7 +127,7 @@ uint64_t gs_limits_pick(uint64_t *bits, uint64_t rows)
 static gs_status measure_picks(gs_device *d, uint8_t *to, const uint8_t *from, double *bps)
 {
     const uint64_t rows = LINK_BYTES / GS_LIMITS_PICKED_ROW;
-    uint64_t *const bits = gs_malloc_array(rows / 64, sizeof(*bits));
+    GS_FREED uint64_t *const bits = gs_malloc_array(rows / 64, sizeof(*bits));
     double best = 1e30;
     gs_status st = GS_OK;
 
@@ -145,7 +141,6 @@ static gs_status measure_picks(gs_device *d, uint8_t *to, const uint8_t *from, d
         st = gs_device_send_rows(d, &launch);
         best = GS_MIN(best, gs_now() - begin);
     }
-    gs_free(bits);
     *bps = (double)(picked * GS_LIMITS_PICKED_ROW) / best;
     return st;
 }
@@ -180,8 +175,7 @@ gs_status gs_limits_measure_device(gs_limits *out, unsigned threads)
     gs_device *d = NULL;
     gs_status st;
 
-    if ((st = gs_device_open(&d, "cpu", threads)) != GS_OK)
-        return st;
+    GS_TRY(gs_device_open(&d, "cpu", threads));
     snprintf(l.found.device, sizeof(l.found.device), "%s", gs_device_name(d));
     if ((st = gs_device_measure_copy(d, &l.found.copy_bps)) == GS_OK)
         st = measure_links(d, &l);
@@ -273,48 +267,37 @@ gs_status gs_limits_disk(double *read_bps, double *write_bps, const char *dir, u
 static gs_status measure_depths(gs_limits *l, const char *dir, uint64_t bytes)
 {
     static const uint32_t depth[GS_LIMIT_DEPTHS] = {1, 8, 128};
-    gs_status st = GS_OK;
 
-    for (uint32_t d = 0; d < GS_LIMIT_DEPTHS && st == GS_OK; d++) {
-        gs_disk_probe p;
+    for (uint32_t d = 0; d < GS_LIMIT_DEPTHS; d++) {
+        GS_ENDS(gs_disk_probe_close) gs_disk_probe p = {.sync_fd = -1};
         double ignored;
         l->found.depth[d] = depth[d];
-        st = gs_disk_probe_open(&p, dir, gs_align_down(bytes / 4, GS_BLOCK_BYTES), GS_IO_AUTO, depth[d], 0,
-                                GS_PROBE_RING_BYTES);
-        if (st != GS_OK)
-            return st;
-        st = gs_disk_probe_write(&p, &ignored);
-        for (uint32_t i = 0; i < GS_LIMIT_SIZES && st == GS_OK; i++)
-            st = gs_disk_probe_read(&p, true, l->found.random_read[i].bytes, DEPTH_SECONDS,
-                                    &l->found.random_read[i].at_depth[d]);
-        gs_disk_probe_close(&p);
+        GS_TRY(gs_disk_probe_open(&p, dir, gs_align_down(bytes / 4, GS_BLOCK_BYTES), GS_IO_AUTO, depth[d], 0,
+                                  GS_PROBE_RING_BYTES));
+        GS_TRY(gs_disk_probe_write(&p, &ignored));
+        for (uint32_t i = 0; i < GS_LIMIT_SIZES; i++)
+            GS_TRY(gs_disk_probe_read(&p, true, l->found.random_read[i].bytes, DEPTH_SECONDS,
+                                      &l->found.random_read[i].at_depth[d]));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_limits_measure_disk(gs_limits *out, const char *dir, uint64_t bytes)
 {
     gs_limits l = *out;
-    gs_disk_probe p;
-    gs_status st;
+    GS_ENDS(gs_disk_probe_close) gs_disk_probe p = {.sync_fd = -1};
 
-    if ((st = check_size(dir, bytes)) != GS_OK ||
-        (st = gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0,
-                                 GS_PROBE_RING_BYTES)) != GS_OK)
-        return st;
+    GS_TRY(check_size(dir, bytes));
+    GS_TRY(gs_disk_probe_open(&p, dir, gs_align_down(bytes, GS_BLOCK_BYTES), GS_IO_AUTO, 0, 0, GS_PROBE_RING_BYTES));
     snprintf(l.found.io, sizeof(l.found.io), "%s", gs_io_backend_name(p.io));
-    if ((st = measure_sequential(&p, &l.found.disk_read_bps, &l.found.disk_write_bps)) != GS_OK)
-        goto done;
+    GS_TRY(measure_sequential(&p, &l.found.disk_read_bps, &l.found.disk_write_bps));
     for (uint32_t i = 0; i < GS_LIMIT_SIZES; i++) {
         l.found.random_read[i].bytes = GS_BLOCK_BYTES << (2 * i);
-        st = gs_disk_probe_read(&p, true, l.found.random_read[i].bytes, RANDOM_SECONDS, &l.found.random_read[i].bps);
-        if (st != GS_OK)
-            goto done;
+        GS_TRY(gs_disk_probe_read(&p, true, l.found.random_read[i].bytes, RANDOM_SECONDS, &l.found.random_read[i].bps));
     }
     l.found.disk_direct = gs_io_is_direct(p.io, p.file);
-done:
     gs_disk_probe_close(&p);
-    if (st == GS_OK && (st = measure_depths(&l, dir, bytes)) == GS_OK)
-        *out = l;
-    return st;
+    GS_TRY(measure_depths(&l, dir, bytes));
+    *out = l;
+    return GS_OK;
 }

@@ -337,7 +337,6 @@ gs_status gs_train_options_check(const gs_train_options *o)
     if (o->checkpoint_every != NULL && o->checkpoint == NULL && o->resume == NULL)
         return gs_fail(GS_EINVAL, ".checkpoint_every %s: of which checkpoints? Give .checkpoint a folder",
                        o->checkpoint_every);
-    if ((st = gs_checkpoint_pace_parse(&pace, o->checkpoint_every)) != GS_OK)
-        return st;
+    GS_TRY(gs_checkpoint_pace_parse(&pace, o->checkpoint_every));
     return check_batches(o);
 }

@@ -558,19 +558,17 @@ static gs_status copy_names(const gs_store *s, gs_outfile *o, char *piece)
 {
     const gs_array_info *const a = gs_store_array(s, GS_ARRAY_NAMES);
     GS_CLOSED int fd = -1;
-    gs_status st = gs_store_open_array(&fd, s, GS_ARRAY_NAMES);
 
-    for (uint64_t at = 0; at < a->bytes && st == GS_OK; at += PIECE) {
+    GS_TRY(gs_store_open_array(&fd, s, GS_ARRAY_NAMES));
+    for (uint64_t at = 0; at < a->bytes; at += PIECE) {
         const uint64_t bytes = GS_MIN(PIECE, a->bytes - at);
-        if ((st = gs_pread_exact(fd, piece, bytes, at, "names.bin")) != GS_OK)
-            break;
+        GS_TRY(gs_pread_exact(fd, piece, bytes, at, "names.bin"));
         if (gs_hash64(piece, bytes) != a->sums[at / GS_SUM_BYTES])
-            st = gs_fail(GS_EFORMAT, "%s/names.bin: checksum mismatch; the store is damaged: make it again",
-                         gs_store_dir(s));
-        else
-            st = gs_outfile_write(o, piece, bytes, at);
+            return gs_fail(GS_EFORMAT, "%s/names.bin: checksum mismatch; the store is damaged: make it again",
+                           gs_store_dir(s));
+        GS_TRY(gs_outfile_write(o, piece, bytes, at));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Without names, ids are numbers from 0. */
@@ -594,22 +592,19 @@ static gs_status write_numbers(const gs_store *s, gs_outfile *o, char *piece)
 
 gs_status gs_write_ids(const char *store, const char *path)
 {
-    gs_outfile o = GS_OUTFILE_NONE;
+    GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
     GS_FREED char *folder = NULL;
     GS_FREED char *const piece = gs_malloc(PIECE);
-    gs_status st;
 
-    if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
-        (st = gs_run__folder(&folder, store)) != GS_OK || (st = gs_store_open_part(&s, folder)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(store, "store"));
+    GS_TRY(gs_check_argument(path, "path"));
+    GS_TRY(gs_run__folder(&folder, store));
+    GS_TRY(gs_store_open_part(&s, folder));
     if (piece == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to write ids", store);
-    if ((st = check_kind("", path, GS_FILE_KIND_TEXT)) != GS_OK || (st = gs_outfile_begin(&o, path)) != GS_OK)
-        return st;
-    st = gs_store_array(s, GS_ARRAY_NAMES)->present ? copy_names(s, &o, piece) : write_numbers(s, &o, piece);
-    if (st == GS_OK)
-        st = gs_outfile_finish(&o);
-    gs_outfile_abandon(&o);
-    return st;
+    GS_TRY(check_kind("", path, GS_FILE_KIND_TEXT));
+    GS_TRY(gs_outfile_begin(&o, path));
+    GS_TRY(gs_store_array(s, GS_ARRAY_NAMES)->present ? copy_names(s, &o, piece) : write_numbers(s, &o, piece));
+    return gs_outfile_finish(&o);
 }

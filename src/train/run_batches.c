@@ -760,15 +760,14 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     const gs_batch *batch;
     bool ran = false;
     uint32_t n = 0;
-    gs_status st;
+    gs_status st = GS_OK;
 
-    if ((st = draw(&batch, b, e->epoch, first)) != GS_OK)
-        return st;
+    GS_TRY(draw(&batch, b, e->epoch, first));
     if (count == 1 && batch->targets > 0 && !batch->overflows &&
         gs_batch_deal_of(gs_batch_devices_deal(b->engine), first) == 0) {
         *teaches = true;
-        if (device_steps(r) && (st = give_params(r)) != GS_OK)
-            return st;
+        if (device_steps(r))
+            GS_TRY(give_params(r));
         st = run_alone(r, e, batch, (e->epoch - 1) * r->part.of + first + 1, sums, &ran);
         if (st != GS_OK || ran)
             return st;
@@ -800,8 +799,7 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     if (!r->batches->stepped || r->session->run.params.fixed_elements > 0) /* else the device has the copy */
         gs_run__before_step(r);
     r->whole = false;
-    if ((st = r->batches->there ? step_there(r) : step_batch(r)) != GS_OK)
-        return st;
+    GS_TRY(r->batches->there ? step_there(r) : step_batch(r));
     e->step_seconds += gs_now() - update;
     gs_batch_trace_add(&r->batches->trace, (gs_batch_span){.begin = update, .end = gs_now(), .batch = first,
                                                            .part = GS_BATCH_STEP});
@@ -814,14 +812,13 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
 static gs_status train_steps(gs_run *r, gs_epoch_report *e)
 {
     gs_epoch_part *const p = &r->part;
-    gs_status st;
+    gs_status st = GS_OK;
 
     while (p->batches < p->of) {
         const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);
         if (r->options.stop != NULL && *r->options.stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if ((st = train_step(r, e, p->batches, count)) != GS_OK)
-            return st;
+        GS_TRY(train_step(r, e, p->batches, count));
         p->batches += count;
         if (p->batches < p->of && gs_run__checkpoint_is_due(r) &&
             ((st = take_params(r, e->epoch)) != GS_OK || (st = gs_run__checkpoint_if_due(r)) != GS_OK))

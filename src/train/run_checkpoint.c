@@ -298,16 +298,14 @@ gs_status gs_run__begin_checkpoints(gs_run *r)
     const gs_train_options *const o = &r->options;
     const char *const path = o->checkpoint != NULL ? o->checkpoint : o->resume;
     uint32_t epoch = 0;
-    gs_status st;
+    gs_status st = GS_OK;
 
     if (r->kind != GS_RUN_TRAIN || path == NULL || gs_ranks_self() > 0)
         return GS_OK;
-    if ((st = gs_checkpoint_pace_parse(&r->saver.pace, o->checkpoint_every)) != GS_OK ||
-        (st = gs_checkpoint_folder_open(&r->saver.folder, path)) != GS_OK)
-        return st;
+    GS_TRY(gs_checkpoint_pace_parse(&r->saver.pace, o->checkpoint_every));
+    GS_TRY(gs_checkpoint_folder_open(&r->saver.folder, path));
     r->saver.report.folder = r->saver.folder.path;
-    if ((st = check_metrics(r)) != GS_OK)
-        return st;
+    GS_TRY(check_metrics(r));
     if ((o->resume != NULL && same_file(o->resume, path)) ||
         (st = gs_checkpoint_before(path, UINT64_MAX, &epoch)) != GS_OK || epoch == 0)
         return st;
@@ -333,13 +331,12 @@ gs_status gs_run__begin_lines(gs_run *r)
     gs_run_saver *const s = &r->saver;
     const gs_train_options *const o = &r->options;
     bool whole = true;
-    gs_status st;
+    gs_status st = GS_OK;
 
     if (s->folder.path == NULL)
         return GS_OK;
     gs_checkpoint_pace_begin(&s->pace, gs_now(), bytes_of(r));
-    if ((st = gs_session_plan_id(r->session, &s->plan_id)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_plan_id(r->session, &s->plan_id));
     if (s->from == NULL)
         st = gs_kept_lines_begin(&s->lines, s->folder.path);
     else

@@ -314,7 +314,7 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
     const bool ranks = r->session->config.ranks;
     gs_exec_stats x = {0};
     double loss; /* the training pass's own is the epoch's */
-    gs_status st;
+    gs_status st = GS_OK;
 
     if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
@@ -325,11 +325,10 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
         return st;
     }
     const uint32_t pass = ranks ? r->session->pass.predict : r->session->pass.eval;
-    if ((st = gs_session_run(r->session, pass, e->epoch, false, &x)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_run(r->session, pass, e->epoch, false, &x));
     set_figures(r->session, e->accuracy, &e->figures, &x.metrics);
-    if (ranks && (st = rank(&e->figures, r->session)) != GS_OK)
-        return st;
+    if (ranks)
+        GS_TRY(rank(&e->figures, r->session));
     gs_run__add_stats(e, &x);
     return GS_OK;
 }
@@ -338,10 +337,9 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 static gs_status step(gs_session *s, gs_optim *o)
 {
     double norm = 0;
-    gs_status st = gradient_norm(&norm, s, o);
+    gs_status st = GS_OK;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gradient_norm(&norm, s, o));
     const gs_update u = gs_optim_next(o, norm);
     if (!gs_session_steps_on_device(s))
         gs_optim_apply(&u, &s->run.params);
@@ -446,9 +444,8 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
     if (r->options.profile && r->batches != NULL)
         gs_run_batches_observe(r->batches, e, &r->profile);
     e->peak_device_bytes = r->session->plan->device_bytes;
-    if ((st = gs_run__peak_bytes(&e->peak_host_bytes)) != GS_OK ||
-        (st = gs_kept_lines_add(&r->saver.lines, e)) != GS_OK)
-        return st;
+    GS_TRY(gs_run__peak_bytes(&e->peak_host_bytes));
+    GS_TRY(gs_kept_lines_add(&r->saver.lines, e));
     return gs_metrics_log_write(&r->files.metrics, e);
 }
 

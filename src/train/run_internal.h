@@ -18,6 +18,7 @@
 #ifndef GS_TRAIN_RUN_INTERNAL_H
 #define GS_TRAIN_RUN_INTERNAL_H
 
+#include "base/alloc.h"
 #include "base/outfile.h"
 #include "gnnstream.h"
 #include "session/profile.h"
@@ -208,5 +209,7 @@ gs_status gs_run__end_all(gs_status st);
 gs_status gs_run__begin_files(gs_run *r);
 gs_status gs_run__write_files(gs_run *r);
 void gs_run__abandon_files(gs_run *r);
+
+GS_ENDS_BY(gs_run, gs_run_close)
 
 #endif /* GS_TRAIN_RUN_INTERNAL_H */

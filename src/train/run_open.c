@@ -236,7 +236,7 @@ static gs_status open_confirmed(gs_session **out, gs_session_config *config, gs_
 {
     gs_refusal refused = {0};
     gs_variant refused_as = config->first;
-    gs_scans scans = {0};
+    GS_ENDS(gs_scans_drop) gs_scans scans = {0};
 
     config->refused = &refused;
     config->refused_as = &refused_as;
@@ -244,7 +244,6 @@ static gs_status open_confirmed(gs_session **out, gs_session_config *config, gs_
     gs_status st = open_either(out, config, batches);
     if (st == GS_EBUDGET && (refused.host > 0 || refused.device > 0))
         st = confirm(config, &refused, batches);
-    gs_scans_drop(&scans);
     return st;
 }
 
@@ -402,7 +401,7 @@ static gs_status check_features(const char *store, const gs_provenance *p, const
 /* Takes the options; a prediction's come from its weights where these have them. */
 static gs_status take_options(gs_run *r, const char *store, const gs_train_options *given)
 {
-    gs_provenance p = {0};
+    GS_ENDS(gs_provenance_free) gs_provenance p = {0};
     char device[GS_RANKS_DEVICE_BYTES];
     gs_train_options o;
     gs_status st = gs_train_options_read(&o, given);
@@ -430,7 +429,6 @@ static gs_status take_options(gs_run *r, const char *store, const gs_train_optio
     }
     if (st == GS_OK)
         st = gs_train_options_own(&r->options, &r->texts, &o);
-    gs_provenance_free(&p);
     return st;
 }
 
@@ -598,7 +596,7 @@ gs_status gs_run_finish(gs_run *run, gs_train_report *report)
 gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report)
 {
     gs_epoch_report e;
-    gs_run *run = NULL;
+    GS_ENDS(gs_run_close_at) gs_run *run = NULL;
     gs_status st = gs_run_open(&run, store, options, GS_RUN_TRAIN);
 
     bool over = st == GS_OK && run->saver.report.over;
@@ -613,7 +611,6 @@ gs_status gs_train(const char *store, const gs_train_options *options, gs_train_
         st = gs_run_finish(run, report);
     if (run != NULL && run->state == GS_RUN_IS_STOPPED)
         st = gs_run_finish(run, report);
-    gs_run_close(run);
     return st;
 }
 
@@ -621,19 +618,16 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
                      gs_train_report *report)
 {
     gs_train_options own;
-    gs_run *run = NULL;
-    gs_status st;
+    GS_ENDS(gs_run_close_at) gs_run *run = NULL;
 
-    if ((st = gs_check_argument(weights, "weights")) != GS_OK || (st = gs_check_argument(logits, "logits")) != GS_OK ||
-        (st = gs_train_options_read(&own, options)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(weights, "weights"));
+    GS_TRY(gs_check_argument(logits, "logits"));
+    GS_TRY(gs_train_options_read(&own, options));
     own.save = own.metrics = own.trace = own.checkpoint = own.checkpoint_every = own.resume = NULL;
     own.init = weights;
     own.logits = logits;
-    if ((st = gs_run_open(&run, store, &own, GS_RUN_PREDICT)) == GS_OK)
-        st = gs_run_finish(run, report);
-    gs_run_close(run);
-    return st;
+    GS_TRY(gs_run_open(&run, store, &own, GS_RUN_PREDICT));
+    return gs_run_finish(run, report);
 }
 
 /* The passes over the whole graph, and behind them the one that trains a batch. */
@@ -676,8 +670,7 @@ gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_o
     gs_train_options own;
     gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(out, "out"));
     if ((st = open_planned(&session, &batches, &own, store, options)) == GS_OK)
         st = describe(session, batches, out);
     gs_run_batches_close(batches);
@@ -691,8 +684,7 @@ gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *
     gs_train_options own;
     gs_status st;
 
-    if ((st = gs_check_argument(file, "file")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(file, "file"));
     if ((st = open_planned(&session, &batches, &own, store, options)) == GS_OK) {
         gs_plan_print(session->plan, session->program, file);
         if (batches != NULL)

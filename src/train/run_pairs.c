@@ -507,18 +507,16 @@ static gs_status train_batch(gs_run *r, gs_epoch_report *e)
     double loss;
     gs_status st;
 
-    if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
-        return st;
+    GS_TRY(gs_pair_batches_next(&p->batches, &batch));
+    GS_TRY(bring_rows(r, &batch));
     gs_params_zero_grads(params);
     run_batch(p->scorer, &batch, &values, &d, &loss);
-    if ((st = gs_run__check_pass(r, e->epoch, loss)) != GS_OK)
-        return st;
+    GS_TRY(gs_run__check_pass(r, e->epoch, loss));
     r->part.loss += loss;
     r->part.mass += (double)batch.pairs * p->ends;
     gs_run__before_step(r);
     r->whole = false;
-    if ((st = update(r, &batch)) != GS_OK)
-        return st;
+    GS_TRY(update(r, &batch));
     st = gs_run__check_step(r, e->epoch);
     r->whole = st == GS_OK;
     return st;
@@ -676,8 +674,7 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
     e->read_bytes += swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];
     e->loss = loss / ((double)p->batches.source.pairs * p->ends);
-    if ((st = gs_run__check_pass(r, e->epoch, e->loss)) != GS_OK)
-        return st;
+    GS_TRY(gs_run__check_pass(r, e->epoch, e->loss));
     copy_gradient(r, true);
     st = gs_session_run(s, s->pass.train, e->epoch, false, x);
     copy_gradient(r, false);
@@ -711,24 +708,22 @@ static gs_status judge_labels(gs_run *r, gs_metrics *m)
 {
     gs_run_pairs *const p = r->pairs;
     const gs_decoder_values values = gs_run_pairs__values(r->session, r->session->run.params.value);
-    gs_status st = GS_OK;
 
-    for (uint32_t split = 0; split < GS_LINK_SPLITS && st == GS_OK; split++) {
+    for (uint32_t split = 0; split < GS_LINK_SPLITS; split++) {
         gs_pair_batches *const b = split == 0 ? &p->batches : &p->judged[split];
-        st = b->source.store != NULL ? gs_pair_batches_seek(b, 0, 0) : GS_OK;
-        for (uint32_t k = 0; k < b->batches && st == GS_OK; k++) {
+        GS_TRY(b->source.store != NULL ? gs_pair_batches_seek(b, 0, 0) : GS_OK);
+        for (uint32_t k = 0; k < b->batches; k++) {
             gs_pair_batch batch;
             if (r->options.stop != NULL && *r->options.stop)
                 return gs_fail(GS_EINTERRUPTED, "interrupted");
-            if ((st = gs_pair_batches_next(b, &batch)) != GS_OK ||
-                (st = bring(r, r->session->pairs.judged, &batch)) != GS_OK)
-                break;
+            GS_TRY(gs_pair_batches_next(b, &batch));
+            GS_TRY(bring(r, r->session->pairs.judged, &batch));
             gs_label_step_forward(&p->scorer->labels, &batch, &values);
             gs_label_step_judge(&p->scorer->labels, &batch, (uint8_t)(GS_SPLIT_TRAIN + split), m);
             note_numbers(p, &batch, split);
         }
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status evaluate_labels(gs_run *r, gs_task_figures *out, double accuracy[3], double *loss)

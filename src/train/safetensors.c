@@ -528,8 +528,7 @@ static gs_status read_header(cJSON **out, int fd, uint64_t length, const char *p
     if (text == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a header of %lu bytes", path, length);
     text[length] = '\0';
-    if ((st = gs_pread_exact(fd, text, length, 8, path)) != GS_OK)
-        return st;
+    GS_TRY(gs_pread_exact(fd, text, length, 8, path));
     st = GS_EFORMAT;
     header = cJSON_ParseWithLengthOpts(text, length + 1, &end, false);
     if (!cJSON_IsObject(header) || strspn(end, " \t\r\n") != (size_t)(text + length - end)) {

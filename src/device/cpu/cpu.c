@@ -437,8 +437,7 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     const needs n = find_needs(cpu, p);
     gs_status st;
 
-    if ((st = make_room(&cpu->step, cpu->steps, n.steps, sizeof(*cpu->step), steps)) != GS_OK)
-        return st;
+    GS_TRY(make_room(&cpu->step, cpu->steps, n.steps, sizeof(*cpu->step), steps));
     cpu->steps = GS_MAX(cpu->steps, n.steps);
     if ((st = make_room(&cpu->edge_step, cpu->edge_steps, n.edge_steps, sizeof(*cpu->edge_step), edge_steps)) !=
             GS_OK ||
@@ -450,8 +449,7 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     cpu->edge_steps = GS_MAX(cpu->edge_steps, n.edge_steps);
     cpu->edge_states = GS_MAX(cpu->edge_states, n.edge_states);
     cpu->matrix_stage = NULL;
-    if ((st = gs_cpu__prepare_run_stages(cpu, p)) != GS_OK)
-        return st;
+    GS_TRY(gs_cpu__prepare_run_stages(cpu, p));
     st = prepare_floats(cpu, n.floats);
     return st == GS_OK ? gs_cpu__gemm_warm(cpu) : st;
 }

@@ -308,11 +308,10 @@ static gs_status run_outer(gs_cpu *cpu, const gs_edge_program_launch *l, uint32_
 static gs_status run_outers(gs_cpu *cpu, const gs_edge_program_launch *l)
 {
     const bool beside = gs_cpu__outers_beside(l->stage).parts > 0;
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < l->stage->sums && st == GS_OK; i++)
+    for (uint32_t i = 0; i < l->stage->sums; i++)
         if (l->stage->sum[i].kind == GS_SUM_OUTER && !(beside && l->stage->sum[i].dense))
-            st = run_outer(cpu, l, i);
-    return st;
+            GS_TRY(run_outer(cpu, l, i));
+    return GS_OK;
 }
 
 /* ---- edge programs ----

@@ -492,15 +492,14 @@ static gs_status add_products(const portion *k)
 static gs_status run_portion(portion *k)
 {
     const gs_stage *const stage = k->l->stage;
-    gs_status st;
 
     sort_runs(k);
-    st = add_up_runs(k);
-    for (uint32_t i = 0; i < stage->sums && st == GS_OK; i++)
+    GS_TRY(add_up_runs(k));
+    for (uint32_t i = 0; i < stage->sums; i++)
         if (stage->sum[i].kind == GS_SUM_OUTER)
-            st = add_outer(k, &stage->sum[i]);
-    if (st != GS_OK || k->s->p.instr == GS_NONE)
-        return st;
+            GS_TRY(add_outer(k, &stage->sum[i]));
+    if (k->s->p.instr == GS_NONE)
+        return GS_OK;
     if (k->pairs)
         pick_products(k);
     multiply_runs(k);
