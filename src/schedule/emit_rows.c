@@ -89,6 +89,7 @@ static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent 
 static void wait_for_writes(struct emitter *e, uint32_t unit, const gs_task *read)
 {
     const uint64_t begin = read->source.offset, end = begin + read->bytes;
+    const uint64_t behind = gs_emit__spilled_at(e, read->file, unit % e->l->parts) + e->l->spill_interval[read->file];
     const uint32_t *const w = e->spill.written[unit];
     struct looked *const k = &e->spill.looked[unit];
     bool before = true;
@@ -98,12 +99,10 @@ static void wait_for_writes(struct emitter *e, uint32_t unit, const gs_task *rea
     uint32_t i = gs_emit__writes_from(e, w[0]);
     for (i = begin >= k->begin ? GS_MAX(i, k->from) : i; i < e->made.writes && e->made.write[i].task <= w[1]; i++) {
         const struct moved *const m = &e->made.write[i];
-        if (m->file != read->file)
-            continue;
+        if (m->file != read->file || m->offset + m->bytes <= begin || m->offset >= behind)
+            continue; /* those of other intervals may stand among them */
         if (m->offset >= end && !k->mixed)
             break;
-        if (m->offset + m->bytes <= begin)
-            continue;
         if (before) {
             k->begin = begin;
             k->from = i;
