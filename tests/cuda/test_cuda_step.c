@@ -302,7 +302,7 @@ static void test_cuda_step__refusals_and_failures(void **state)
     step_fixture_init(&b, (gs_optim){.kind = GS_OPTIM_ADAM});
     gs_assert_ok(gs_device_open(&cpu, "cpu", 1));
     assert_false(gs_device_steps(cpu));
-    gs_assert_fails(gs_device_step(cpu, &sgd), GS_EUNSUPPORTED, "the host's");
+    gs_assert_fails(gs_device_step(cpu, &sgd), GS_EUNSUPPORTED, "no parameters are kept");
     gs_device_close(cpu);
     gs_assert_ok(gs_device_prepare(d, &b.f.program));
     gs_assert_fails(gs_device_step(d, &sgd), GS_EINVAL, "not there");
