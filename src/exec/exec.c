@@ -319,9 +319,9 @@ gs_status gs_exec__read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_
 
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
 {
-    return e->plan->ranks > 0 && !e->program->array[array].lasting
-               ? gs_exec__read_rows_of_ranks(e, array, first, rows, dst)
-                              : gs_exec__read_rows(e, array, first, rows, dst);
+    const bool made = !e->program->array[array].lasting;
+    return e->plan->ranks > 0 && made ? gs_exec__read_rows_of_ranks(e, array, first, rows, dst)
+                                      : gs_exec__read_rows(e, array, first, rows, dst);
 }
 
 void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end)

@@ -288,27 +288,28 @@ static void want_kept(gs_owners *o, uint32_t r)
     }
 }
 
+/* What a host keeps before the first pass: of rows that are dealt each rank has its own, of others all have all. */
+static gs_status begin_kept(gs_owners *o, uint32_t r)
+{
+    const gs_resident *const k = &o->plan->resident[r];
+
+    if (gs_owners_deal(o, k->file))
+        return k->load ? begin_dealt(o, r) : begin_lasting(o, k);
+    if (!k->load)
+        return GS_OK;
+    want_kept(o, r);
+    return gs_spans_set(&o->resident, (gs_span){k->offset, k->offset + k->bytes, ANYONE, LOADED | r});
+}
+
 gs_status gs_owners_begin(gs_owners *o)
 {
-    gs_status st = GS_OK;
-
     gs_spans_empty(&o->ring);
     gs_spans_empty(&o->resident);
     gs_spans_empty(&o->file);
-    for (uint32_t r = 0; r < o->plan->residents && st == GS_OK; r++) {
-        const gs_resident *const k = &o->plan->resident[r];
-        if (k->memory == GS_HOST && !k->load && gs_owners_deal(o, k->file))
-            st = begin_lasting(o, k);
-        if (k->memory != GS_HOST || !k->load)
-            continue;
-        if (gs_owners_deal(o, k->file)) {
-            st = begin_dealt(o, r);
-            continue;
-        }
-        want_kept(o, r);
-        st = gs_spans_set(&o->resident, (gs_span){k->offset, k->offset + k->bytes, ANYONE, LOADED | r});
-    }
-    return st;
+    for (uint32_t r = 0; r < o->plan->residents; r++)
+        if (o->plan->resident[r].memory == GS_HOST)
+            GS_TRY(begin_kept(o, r));
+    return GS_OK;
 }
 
 static gs_status follow_pass(gs_owners *o, uint32_t pass)

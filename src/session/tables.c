@@ -281,11 +281,11 @@ typedef struct asking {
     uint32_t array, rank;
 } asking;
 
-static gs_status read_of(gs_session *s, const asking *a, float *dst)
+static gs_status read_of(gs_session *s, asking *a, float *dst)
 {
     if (a->rank == gs_ranks_self())
         return gs_exec_read_rows(s->run.exec, a->array, a->first, a->rows, dst);
-    GS_TRY(gs_ranks_share((void *)(uintptr_t)a, sizeof(*a)));
+    GS_TRY(gs_ranks_share(a, sizeof(*a)));
     return gs_ranks_pass(false, a->rank, dst, a->rows * s->program->array[a->array].width * sizeof(*dst));
 }
 
