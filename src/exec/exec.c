@@ -296,7 +296,7 @@ static gs_status read_spilled(gs_exec *e, uint32_t array, uint64_t first, uint64
     return GS_OK;
 }
 
-gs_status gs_exec__read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
+gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
 {
     const uint64_t row_bytes = 4ull * e->program->array[array].width;
     const gs_resident *r = gs_exec__resident_of(e, array);
@@ -315,13 +315,6 @@ gs_status gs_exec__read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_
         dst += n * e->program->array[array].width;
     }
     return st;
-}
-
-gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst)
-{
-    const bool made = !e->program->array[array].lasting;
-    return e->plan->ranks > 0 && made ? gs_exec__read_rows_of_ranks(e, array, first, rows, dst)
-                                      : gs_exec__read_rows(e, array, first, rows, dst);
 }
 
 void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end)

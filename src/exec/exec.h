@@ -314,8 +314,8 @@ gs_status gs_trace_end(FILE *out, const char *path);
 #define GS_EXEC_MESSAGE_TASK_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
 #define GS_EXEC_MARK_BYTES sizeof(uint64_t)
 
-/* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. Of several ranks all
- * call it, with the same; but rows that stay between passes each has of its own vertices. */
+/* Rows [first, first + rows) of an array that the last pass wrote, as f32, store order. Of several ranks
+ * each has those that it makes, and of what stays between passes those of its vertices. */
 gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
 
 /* Rows of arrays of the run, f32, side by side: goes over all vertices in store order, by tiles of `tile` rows at most,

@@ -273,8 +273,6 @@ gs_status gs_exec__check_blocks(const gs_exec *e, uint32_t file, uint64_t offset
 gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
                                 const uint8_t *data, uint64_t bytes);
 
-/* exec.c: gs_exec_read_rows() of rows that are here. */
-gs_status gs_exec__read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
 
 /* What is at `offset` of RESIDENT where a bound graph has rows outside (bound.c). */
 void *gs_exec__outside_at(const gs_exec *e, uint64_t offset);

@@ -38,7 +38,4 @@ gs_status gs_exec__end_messages(struct gs_exec_lane *l, bool *some);
 /* Behind a pass, of all ranks: what devices of one rank have in common by then. Nothing where there is one. */
 gs_status gs_exec__sum_ranks(gs_exec *e);
 
-/* Rows of an array that the last pass has stored come to all ranks, which all call it. */
-gs_status gs_exec__read_rows_of_ranks(gs_exec *e, uint32_t array, uint64_t first, uint64_t rows, float *dst);
-
 #endif /* GS_EXEC_MESSAGES_H */

@@ -284,7 +284,5 @@ gs_status gs_session_rehearse(gs_session *s, uint32_t pass,
                               gs_status (*fn)(void *context, gs_device *device, const gs_edge_program_launch *l),
                               void *context);
 
-/* Rows of the logits after the predict pass: a gs_logits_source. */
-gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst);
 
 #endif /* GS_SESSION_SESSION_H */

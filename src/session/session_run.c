@@ -457,12 +457,6 @@ gs_status gs_session_rehearse(gs_session *s, uint32_t pass,
     return run(s, pass, &args, &once);
 }
 
-gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst)
-{
-    gs_session *const s = session;
-    return gs_exec_read_rows(s->run.exec, s->program->logits, first, rows, dst);
-}
-
 /* ---- closing -------------------------------------------------------------- */
 
 /* Closing a session in whatever state it is. */

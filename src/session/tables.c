@@ -281,44 +281,87 @@ typedef struct asking {
     uint32_t array, rank;
 } asking;
 
-static gs_status read_of(gs_session *s, asking *a, float *dst)
+#define ASKED_BYTES TILE_BYTES /* or one row; who puts rows in order has more, which the others do not use */
+
+static uint64_t asked_rows(uint32_t width) { return GS_MAX(ASKED_BYTES / (sizeof(float) * width), 1); }
+
+/* Of the intervals of a table those of its vertices, of logits those that it makes. GS_RANKS_MOST or more: nobody's. */
+static uint32_t rank_of(const gs_session *s, uint32_t array, uint64_t interval)
 {
-    if (a->rank == gs_ranks_self())
-        return gs_exec_read_rows(s->run.exec, a->array, a->first, a->rows, dst);
-    GS_TRY(gs_ranks_share(a, sizeof(*a)));
-    return gs_ranks_pass(false, a->rank, dst, a->rows * s->program->array[a->array].width * sizeof(*dst));
+    const gs_pass *const p = &s->program->pass[s->pass.predict == GS_NONE ? 0 : s->pass.predict];
+    uint32_t rank = 0;
+
+    for (uint32_t k = p->first_stage; !s->program->array[array].lasting && k < p->first_stage + p->stages; k++)
+        for (gs_array_use u = {0}; gs_stage_next_use(&s->program->stage[k], &u);)
+            if (u.role == GS_USE_STORE && u.array == array)
+                return s->run.part->maker[k * (uint64_t)gs_store_chunks(s->store)->parts + interval];
+    while (interval >= s->machine.owners[rank + 1])
+        rank++;
+    return rank;
 }
 
-gs_status gs_session_read_table(gs_session *s, uint32_t array, uint64_t first, uint64_t rows, float *dst)
+static gs_status ask(gs_session *s, asking *a, float *dst)
+{
+    const uint64_t bytes = a->rows * s->program->array[a->array].width * sizeof(*dst);
+
+    if (a->rank == gs_ranks_self())
+        return gs_exec_read_rows(s->run.exec, a->array, a->first, a->rows, dst);
+    if (a->rank >= gs_ranks_count()) {
+        memset(dst, 0, bytes);
+        return GS_OK;
+    }
+    GS_TRY(gs_ranks_share(a, sizeof(*a)));
+    return gs_ranks_pass(false, a->rank, dst, bytes);
+}
+
+gs_status gs_session_read_array(gs_session *s, uint32_t array, uint64_t first, uint64_t rows, float *dst)
 {
     const uint32_t width = s->program->array[array].width;
     const uint64_t per = gs_store_chunks(s->store)->interval_rows, end = first + rows;
-    const uint32_t *const owner = s->machine.owners;
 
     if (gs_ranks_count() == 1)
         return gs_exec_read_rows(s->run.exec, array, first, rows, dst);
     for (asking a = {.first = first, .array = array}; a.first < end; a.first += a.rows) {
-        while (a.first >= per * owner[a.rank + 1])
-            a.rank++;
-        a.rows = GS_MIN(GS_MIN(end, per * owner[a.rank + 1]) - a.first, tile_rows(s, width));
-        GS_TRY(read_of(s, &a, dst + (a.first - first) * width));
+        const uint64_t interval = a.first / per;
+        a.rank = rank_of(s, array, interval);
+        a.rows = GS_MIN(GS_MIN(end, per * (interval + 1)) - a.first, asked_rows(width));
+        GS_TRY(ask(s, &a, dst + (a.first - first) * width));
     }
     return GS_OK;
 }
 
-gs_status gs_session_give_tables(gs_session *s)
+gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst)
 {
-    float *const tile = s->run.sweep;
-    gs_status st = GS_OK;
+    gs_session *const s = session;
+    return gs_session_read_array(s, s->program->logits, first, rows, dst);
+}
 
-    for (asking a = {0}; st == GS_OK;) {
-        if ((st = gs_ranks_share(&a, sizeof(a))) != GS_OK || a.rows == 0 || gs_ranks_self() == 0)
+static gs_status give(gs_session *s, const asking *a)
+{
+    const uint32_t width = s->program->array[a->array].width;
+    GS_FREED float *const row = gs_malloc_array(asked_rows(width), width * sizeof(*row));
+
+    if (row == NULL)
+        return gs_fail(GS_ENOMEM, "no memory for rows that rank 0 asks for");
+    GS_TRY(gs_exec_read_rows(s->run.exec, a->array, a->first, a->rows, row));
+    return gs_ranks_pass(true, 0, row, a->rows * width * sizeof(*row));
+}
+
+gs_status gs_session_give_rows(gs_session *s, gs_status st)
+{
+    char why[GS_ERROR_BYTES];
+
+    snprintf(why, sizeof(why), "%s", st != GS_OK ? gs_last_error() : "");
+    for (asking a = {0};;) {
+        GS_TRY(gs_ranks_share(&a, sizeof(a)));
+        if (a.rows == 0 || gs_ranks_self() == 0)
             break;
-        if (a.rank == gs_ranks_self() &&
-            (st = gs_exec_read_rows(s->run.exec, a.array, a.first, a.rows, tile)) == GS_OK)
-            st = gs_ranks_pass(true, 0, tile, a.rows * s->program->array[a.array].width * sizeof(*tile));
+        if (a.rank == gs_ranks_self())
+            GS_TRY(give(s, &a));
     }
-    return st;
+    GS_TRY(gs_ranks_share(&st, sizeof(st)));
+    GS_TRY(gs_ranks_share(why, sizeof(why)));
+    return st == GS_OK || gs_ranks_self() == 0 ? st : gs_fail(st, "%s", why);
 }
 
 /* ---- first rows ---- */

@@ -63,11 +63,13 @@ typedef bool gs_row_fn(void *context, float *const *row, uint32_t place);
 gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t arrays, const gs_row_list *list,
                                 gs_row_fn *fn, void *context, bool *finite);
 
-/* Rows [first, first + rows) of an array of a table, to `dst`. Of several ranks rank 0 calls it, as often as it wants,
- * while the others are in gs_session_give_tables(), which sends those of theirs; that ends when rank 0 calls it, too.
- * GS_EIO. */
-gs_status gs_session_read_table(gs_session *s, uint32_t array, uint64_t first, uint64_t rows, float *dst);
-gs_status gs_session_give_tables(gs_session *s);
+/* Rows [first, first + rows) of the logits or of an array of a table, to `dst`. Of several ranks rank 0 calls it, as
+ * often as it wants, while the others are in gs_session_give_rows(), which sends those of theirs. GS_EIO. */
+gs_status gs_session_read_array(gs_session *s, uint32_t array, uint64_t first, uint64_t rows, float *dst);
+/* Ends when rank 0 calls it, too, with what it has come to, which all return. One process returns `st`. */
+gs_status gs_session_give_rows(gs_session *s, gs_status st);
+/* The same of the logits, after the pass "predict": a gs_logits_source. */
+gs_status gs_session_logits(void *session, uint64_t first, uint64_t rows, float *dst);
 
 /* First rows, by the table's rule from seed, input id and table. The optimiser's state is 0 when a run starts. */
 gs_status gs_session_start_tables(gs_session *s);

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "session/tables.h"
 #include "store/store.h" /* gs_split */
 
 /* ---- areas under curves -------------------------------------------------- */

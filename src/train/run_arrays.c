@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "ranks/ranks.h"
 #include "session/fault.h"
 #include "session/session_plan.h"
 #include "session/tables.h"
@@ -194,7 +195,9 @@ gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
         return gs_fail(GS_EINVAL, "count %lu: logits are %lu x %u = %lu numbers", count, rows, classes, want);
     GS_TRY(gs_run__want_logits(run));
     const gs_logits_job job = gs_run__logits_job(run);
-    return gs_session_explain_logits(run->session, gs_logits_place(out, &job));
+    const gs_status st = gs_ranks_self() == 0 ? gs_logits_place(out, &job) : GS_OK;
+    GS_TRY(gs_session_explain_logits(run->session, gs_session_give_rows(run->session, st)));
+    return gs_ranks_share(out, want * sizeof(*out));
 }
 
 /* ---- weights as a file --------------------------------------------------- */

@@ -526,8 +526,7 @@ bool gs_run__checkpoint_is_due(const gs_run *r)
 gs_status gs_run__checkpoint_if_due(gs_run *r)
 {
     const bool lost = gs_run__checkpoint_is_due(r) && save(r) == GS_EDEVICE;
-    const gs_status st = gs_run__give_tables(r);
-    return lost ? GS_EDEVICE : st;
+    return gs_run__give_tables(r, lost ? GS_EDEVICE : GS_OK);
 }
 
 static gs_status keep_state(gs_run *r, gs_status st)
@@ -562,7 +561,7 @@ gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st)
     if (st != GS_EINTERRUPTED)
         return st;
     st = keep_state(r, st);
-    const gs_status given = gs_run__give_tables(r);
+    const gs_status given = gs_run__give_tables(r, GS_OK);
     return given == GS_OK ? st : given;
 }
 
@@ -575,7 +574,7 @@ gs_status gs_run_checkpoint(gs_run *run)
     if ((st = gs_check_argument(run, "run")) != GS_OK)
         return st;
     if (gs_run__tables_are_shared(run) && gs_ranks_self() > 0)
-        return gs_run__give_tables(run);
+        return gs_run__give_tables(run, GS_OK);
     if (run->saver.folder.path == NULL)
         return gs_fail(GS_EINVAL, "run: was opened without a folder for checkpoints; set .checkpoint");
     if (!gs_run__has_learned(run))
@@ -584,9 +583,7 @@ gs_status gs_run_checkpoint(gs_run *run)
         return gs_fail(GS_EINVAL, "run: is finished, and has the weights of an epoch before; write it before that");
     if (!run->whole)
         return gs_fail(GS_EINVAL, "run: failed in the midst of a step; go on from the checkpoint before");
-    st = save(run);
-    const gs_status given = gs_run__give_tables(run);
-    return st == GS_OK ? given : st;
+    return gs_run__give_tables(run, save(run));
 }
 
 gs_status gs_run_checkpoints(const gs_run *run, gs_checkpoint_report *out)

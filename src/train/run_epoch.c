@@ -41,7 +41,7 @@ typedef struct source {
 static gs_status rows_of(void *context, uint64_t first, uint64_t rows, float *dst)
 {
     const source *const x = context;
-    return gs_session_read_table(x->session, x->array, first, rows, dst);
+    return gs_session_read_array(x->session, x->array, first, rows, dst);
 }
 
 static uint32_t array_of(const gs_table *t, uint32_t rows)
@@ -59,7 +59,7 @@ static gs_status columns_of(void *context, uint64_t first, uint64_t rows, float 
 
     for (uint64_t at = 0; at < rows; at += step) {
         const uint64_t n = GS_MIN(step, rows - at);
-        GS_TRY(gs_session_read_table(x->session, x->array, first + at, n, x->whole));
+        GS_TRY(gs_session_read_array(x->session, x->array, first + at, n, x->whole));
         for (uint64_t r = 0; r < n; r++)
             memcpy(dst + (at + r) * x->columns, x->whole + r * x->width + (uint64_t)x->block * x->columns,
                    x->columns * sizeof(float));
@@ -294,7 +294,8 @@ static gs_status rank(gs_task_figures *to, gs_session *s)
 {
     gs_ranks ranks;
 
-    GS_TRY(gs_rank_logits(&ranks, s));
+    GS_TRY(gs_session_give_rows(s, gs_ranks_self() == 0 ? gs_rank_logits(&ranks, s) : GS_OK));
+    GS_TRY(gs_ranks_share(&ranks, sizeof(ranks)));
     memcpy(to->roc_auc, ranks.roc_auc, sizeof(ranks.roc_auc));
     memcpy(to->average_precision, ranks.average_precision, sizeof(ranks.average_precision));
     return GS_OK;
@@ -633,7 +634,7 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
 
     const bool files = o->save != NULL || o->logits != NULL || o->argmax != NULL;
 
-    if (r->kind == GS_RUN_PREDICT || (!files && !gs_run__tables_are_shared(r))) /* others may want this one's rows */
+    if (r->kind == GS_RUN_PREDICT || (!files && gs_ranks_count() == 1)) /* rank 0 may want the others' rows */
         return say_why(r, "");
     if (!gs_run__has_learned(r))
         return say_why(r, "no epoch was done, so no weights or logits were written");
@@ -641,7 +642,7 @@ gs_status gs_run__finish_stopped(gs_run *r, gs_train_report *report)
     r->state = GS_RUN_IS_OPEN;
     GS_TRY(gs_run__fetch(r));
     GS_TRY(choose_weights(r, &best));
-    if ((o->logits != NULL || o->argmax != NULL) && !r->has_logits)
+    if ((o->logits != NULL || o->argmax != NULL || (o->keep_logits && gs_ranks_count() > 1)) && !r->has_logits)
         GS_TRY(gs_run__evaluate(r, NULL));
     r->state = GS_RUN_IS_FINISHED;
     gs_outfile_abandon(&r->files.trace); /* of a whole epoch, which is not there */

@@ -11,6 +11,7 @@
 #include "ranks/ranks.h"
 #include "session/describe.h"
 #include "session/fault.h"
+#include "session/tables.h"
 #include "train/outputs.h"
 #include "train/run_internal.h"
 #include "train/safetensors.h"
@@ -25,7 +26,13 @@ static gs_status begin_logits(gs_run *r, gs_outfile *o, uint64_t *offset, const 
 static gs_status write_logits(gs_run *r, gs_outfile *o, uint64_t offset)
 {
     const gs_logits_job job = gs_run__logits_job(r);
-    return gs_session_explain_logits(r->session, gs_logits_write(o, offset, &job));
+    return gs_logits_write(o, offset, &job);
+}
+
+/* What rank 0 could write of rows is what all return. */
+static gs_status give_rows(gs_run *r, gs_status st)
+{
+    return gs_session_explain_logits(r->session, gs_session_give_rows(r->session, st));
 }
 
 /* Probabilities and classes are of tasks that have such. */
@@ -49,7 +56,7 @@ static gs_status write_argmax(gs_run *r)
 {
     gs_logits_job job = gs_run__logits_job(r);
     job.form = GS_LOGITS_ARGMAX;
-    return gs_session_explain_logits(r->session, gs_logits_write(&r->files.argmax, r->files.argmax_offset, &job));
+    return gs_logits_write(&r->files.argmax, r->files.argmax_offset, &job);
 }
 
 /* A score for each pair of .edges, or some for each source, or logits, which are not looked at yet. */
@@ -153,8 +160,7 @@ gs_status gs_run__write_files(gs_run *r)
         st = gs_run_pairs_score(r);
     if (st == GS_OK && f->weights.path != NULL)
         st = gs_run__put_weights(r, &f->weights, r->report.kept_epochs);
-    if (st == GS_OK)
-        st = gs_run__give_tables(r);
+    st = give_rows(r, st);
     if (st == GS_OK && f->trace.path != NULL)
         st = write_trace(r);
     for (size_t i = 0; i < GS_ARRAY_LEN(file) && st == GS_OK; i++) /* renamed only when all are whole */
@@ -189,12 +195,11 @@ gs_status gs_run_save(gs_run *run, const char *path)
         (st = check_path(run, path, GS_FILE_KIND_SAFETENSORS)) != GS_OK || (st = gs_run__fetch(run)) != GS_OK)
         return st;
     if (gs_run__tables_are_shared(run) && gs_ranks_self() > 0)
-        return gs_run__give_tables(run);
+        return gs_run__give_tables(run, GS_OK);
     if ((st = gs_run__begin_weights(run, &o, path)) == GS_OK)
         st = gs_run__put_weights(run, &o, run->epoch);
-    const gs_status given = gs_run__give_tables(run);
-    st = st == GS_OK ? given : st;
-    return st == GS_OK ? gs_outfile_finish(&o) : st;
+    GS_TRY(gs_run__give_tables(run, st));
+    return gs_outfile_finish(&o);
 }
 
 gs_status gs_run_load(gs_run *run, const char *path)
@@ -219,7 +224,10 @@ gs_status gs_run_write_logits(gs_run *run, const char *path)
     if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
         (st = check_path(run, path, GS_FILE_KIND_NPY)) != GS_OK || (st = gs_run__want_logits(run)) != GS_OK)
         return st;
-    if ((st = begin_logits(run, &o, &offset, path)) == GS_OK && (st = write_logits(run, &o, offset)) == GS_OK)
-        st = gs_outfile_finish(&o);
-    return st;
+    if (gs_ranks_self() > 0)
+        return give_rows(run, GS_OK);
+    if ((st = begin_logits(run, &o, &offset, path)) == GS_OK)
+        st = write_logits(run, &o, offset);
+    GS_TRY(give_rows(run, st));
+    return gs_outfile_finish(&o);
 }

@@ -196,14 +196,12 @@ gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop);
 gs_status gs_run__peak_bytes(uint64_t *most);
 /* Ranks with learned tables, of which each has its own rows. */
 bool gs_run__tables_are_shared(const gs_run *r);
-/* Then rank 0 calls it behind what it writes, or if it writes nothing, and the others, where it might, so long give it
- * their rows. */
-gs_status gs_run__give_tables(const gs_run *r);
+/* Then rank 0 calls it behind what it writes, or if it writes nothing, with what it has come to, and the others, where
+ * it might, so long give it their rows: gs_session_give_rows(). */
+gs_status gs_run__give_tables(const gs_run *r, gs_status st);
 /* run_ranks.c: of several ranks, when a pass or what follows it has failed: does not come back where others do not know
  * of it. Returns `st`. */
 gs_status gs_run__end_all(gs_status st);
-/* Where ranks other than 0 write what rank 0 has. */
-#define GS_RANKS_NO_FILE "/dev/null"
 
 /* run_files.c: the files that the options name. Begun before the work, so that what cannot be written is refused. */
 gs_status gs_run__begin_files(gs_run *r);

@@ -193,9 +193,8 @@ gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_RAN
         return st;
     if (gs_ranks_self() == 0)
         return GS_OK;
-    o->save = o->metrics = o->checkpoint = o->checkpoint_every = NULL;
-    o->logits = o->logits != NULL ? GS_RANKS_NO_FILE : NULL; /* which rows its passes store does not change */
-    o->argmax = o->argmax != NULL ? GS_RANKS_NO_FILE : NULL;
+    o->keep_logits = o->keep_logits || o->logits != NULL || o->argmax != NULL; /* its passes store the same rows */
+    o->save = o->metrics = o->checkpoint = o->checkpoint_every = o->logits = o->argmax = NULL;
     o->warn = NULL;
     return GS_OK;
 }
@@ -217,9 +216,9 @@ gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop)
 
 bool gs_run__tables_are_shared(const gs_run *r) { return gs_ranks_count() > 1 && r->session->program->tables > 0; }
 
-gs_status gs_run__give_tables(const gs_run *r)
+gs_status gs_run__give_tables(const gs_run *r, gs_status st)
 {
-    return gs_run__tables_are_shared(r) ? gs_session_give_tables(r->session) : GS_OK;
+    return gs_run__tables_are_shared(r) ? gs_session_give_rows(r->session, st) : st;
 }
 
 gs_status gs_run__peak_bytes(uint64_t *most)
