@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/radix.h"
 #include "base/size.h"
+#include "ranks/ranks.h"
 #include "sample/random_draw.h"
 
 #define QUERIES (2 * GS_RANK_PAIRS) /* of a block: one for each end of its pairs */
@@ -403,7 +404,10 @@ static gs_status count_rows(void *context, uint64_t first, uint64_t rows, const 
     (void)id;
     for (uint64_t at = 0; at < rows; at += PIECE) {
         const uint32_t n = (uint32_t)GS_MIN(PIECE, rows - at);
-        uint32_t known_end = r->at;
+        uint32_t known_end;
+        while (r->at < r->known && r->known_end[r->known_order[r->at]] < first + at) /* rows of an earlier rank */
+            r->at++;
+        known_end = r->at;
         while (known_end < r->known && r->known_end[r->known_order[known_end]] < first + at + n)
             known_end++;
         pack_rows(r, row + at * r->o.width, n);
@@ -448,6 +452,7 @@ static gs_status rank_block(finding *f)
     memset(r->greater, 0, 2ull * QUERIES * sizeof(*r->greater));
     r->at = 0;
     GS_TRY(f->rows->each(f->rows->context, false, count_rows, r));
+    GS_TRY(gs_ranks_sum_u32(r->greater, 2ull * QUERIES)); /* with those that are equal, which lie behind */
     add_ranks(r, &f->sum);
     return GS_OK;
 }

@@ -2,7 +2,8 @@
  *
  * Exact: a pair's tail is ranked among all vertices that make no known pair with its head and type, and so is its head;
  * pairs of all splits are known. Rows go by once for each GS_RANK_PAIRS pairs, in the order of the store, and only
- * scores of a few of them are in memory at a time. One thread calls.
+ * scores of a few of them are in memory at a time. One thread calls; of several ranks each, with rows of its own where
+ * all of them go by, and what they have counted is added.
  */
 #ifndef GS_PAIRS_PAIR_RANK_H
 #define GS_PAIRS_PAIR_RANK_H
@@ -20,7 +21,7 @@ typedef struct gs_pair_rows {
     void *context;
     /* Rows by list, as gs_session_read_rows(). */
     gs_status (*fetch)(void *context, const gs_row_list *list, uint32_t width, float *to);
-    /* All of them, piece by piece. */
+    /* All of them, piece by piece; a rank goes over its own. */
     gs_status (*each)(void *context, bool ids, gs_rows_piece_fn *fn, void *argument);
 } gs_pair_rows;
 

@@ -57,7 +57,7 @@ typedef struct gs_session_run_state {
     char **path;                        /* [arrays + sets] of the run's files; exec speaks of them */
     gs_scratch spill;                   /* the run's own folder, or none */
     void *sweep;                        /* gs_session_sweep_bytes() of staging, where the program has tables */
-    uint64_t swept[2];                  /* bytes that sweeps have read and written */
+    uint64_t swept[3];                  /* bytes that sweeps have read and written, and that all ranks sent for lists */
     gs_plan *part;                      /* of several ranks: what this one runs of the plan; else NULL */
 } gs_session_run_state;
 

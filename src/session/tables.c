@@ -191,6 +191,31 @@ void gs_row_list_make(gs_row_list *l, const uint32_t *vertex, uint32_t rows)
         l->named[k] = vertex[l->order[k]];
 }
 
+/* Which of a list's rows are whose: names [first[r], first[r + 1]) are rank r's. */
+static void deal_names(uint32_t first[GS_RANKS_MOST + 1], const gs_session *s, const gs_row_list *l)
+{
+    const uint64_t per = gs_store_chunks(s->store)->interval_rows;
+    const uint32_t ranks = gs_ranks_count();
+
+    first[0] = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        uint32_t k = first[r];
+        while (k < l->rows && (ranks == 1 || l->named[k] < per * s->machine.owners[r + 1]))
+            k++;
+        first[r + 1] = k;
+    }
+}
+
+/* Those of this rank; their places are among all. */
+static gs_row_list own_names(const gs_session *s, const gs_row_list *l)
+{
+    uint32_t first[GS_RANKS_MOST + 1];
+
+    deal_names(first, s, l);
+    const uint32_t from = first[gs_ranks_self()], end = first[gs_ranks_self() + 1];
+    return (gs_row_list){.rows = end - from, .named = l->named + from, .order = l->order + from};
+}
+
 /* What goes over a list; `at`: the first of named[] that is not behind. */
 typedef struct listed {
     const gs_row_list *list;
@@ -253,18 +278,47 @@ static gs_status sweep_list(gs_session *s, const gs_exec_column *column, gs_exec
     return gs_exec_sweep(s->run.exec, &config, &s->run.swept[0], &s->run.swept[1]);
 }
 
+/* Each rank has its own of the list's rows, and gets the others': some at a time, by way of the sweep's buffer. */
+static gs_status share_rows(gs_session *s, uint32_t width, const gs_row_list *l, float *to)
+{
+    const uint64_t row = width * sizeof(float), rows = tile_rows(s, width);
+    const uint32_t ranks = gs_ranks_count(), self = gs_ranks_self(), most = (uint32_t)GS_MIN(2 * rows, l->rows);
+    uint8_t *const some = (uint8_t *)s->run.sweep + id_bytes(rows);
+    uint32_t first[GS_RANKS_MOST + 1], n;
+    gs_status st = GS_OK;
+
+    deal_names(first, s, l);
+    for (uint32_t at = 0; at < l->rows && ranks > 1 && st == GS_OK; at += n) {
+        uint64_t byte[GS_RANKS_MOST + 1];
+        n = GS_MIN(most, l->rows - at);
+        for (uint32_t r = 0; r <= ranks; r++)
+            byte[r] = (GS_MIN(GS_MAX(first[r], at), at + n) - at) * row;
+        for (uint64_t b = byte[self]; b < byte[self + 1]; b += row)
+            memcpy(some + b, to + l->order[at + b / row] * (uint64_t)width, row);
+        st = gs_ranks_share_parts(some, byte);
+        for (uint32_t k = 0; k < n && st == GS_OK; k++)
+            memcpy(to + l->order[at + k] * (uint64_t)width, some + k * row, row);
+        s->run.swept[2] += n * row * (ranks - 1);
+    }
+    return st;
+}
+
 gs_status gs_session_read_rows(gs_session *s, uint32_t array, const gs_row_list *list, float *to)
 {
     const gs_exec_column column = {.array = array, .read = true};
-    listed g = {.list = list, .arrays = 1, .to = to};
-    return sweep_list(s, &column, read_tile, &g);
+    const gs_row_list own = own_names(s, list);
+    listed g = {.list = &own, .arrays = 1, .to = to};
+
+    GS_TRY(sweep_list(s, &column, read_tile, &g));
+    return share_rows(s, s->program->array[array].width, list, to);
 }
 
 gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t arrays, const gs_row_list *list,
                                 gs_row_fn *fn, void *context, bool *finite)
 {
     gs_exec_column column[GS_EXEC_COLUMNS];
-    listed g = {.list = list, .arrays = arrays, .fn = fn, .context = context, .finite = true};
+    const gs_row_list own = own_names(s, list);
+    listed g = {.list = &own, .arrays = arrays, .fn = fn, .context = context, .finite = true};
 
     for (uint32_t i = 0; i < arrays; i++)
         column[i] = (gs_exec_column){.array = array[i], .read = true, .write = true};

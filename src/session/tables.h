@@ -54,12 +54,14 @@ void gs_row_list_close(gs_row_list *l);
 /* The list of these vertices, which are distinct. */
 void gs_row_list_make(gs_row_list *l, const uint32_t *vertex, uint32_t rows);
 
-/* Rows of an array by list, to `to`, [rows, its width], by their places. Blocks while it reads. GS_EIO. */
+/* Rows of an array by list, to `to`, [rows, its width], by their places. Blocks while it reads. Of several ranks all
+ * call it with the same list, and each gets all of its rows. GS_EIO. */
 gs_status gs_session_read_rows(gs_session *s, uint32_t array, const gs_row_list *list, float *to);
 /* Rows of arrays of one width, GS_EXEC_COLUMNS at most, which `fn` changes: row[k] is of array[k], `place` the row's.
  * Threads call it at the same time, for rows of their own. False: what it left is not finite. */
 typedef bool gs_row_fn(void *context, float *const *row, uint32_t place);
-/* Each row of the list, once; blocks while it reads and writes. *finite: all are. GS_EIO. */
+/* Each row of the list, once; blocks while it reads and writes. *finite: all are. A rank changes those of its own
+ * vertices. GS_EIO. */
 gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t arrays, const gs_row_list *list,
                                 gs_row_fn *fn, void *context, bool *finite);
 

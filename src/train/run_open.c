@@ -99,11 +99,14 @@ static gs_status open_on_pairs(gs_session **out, gs_session_config *config, gs_r
 
     if (st == GS_OK && seeds && config->rows_alone)
         st = gs_fail(GS_EINVAL, ".seeds edges: the model has no layer that neighbours' messages come to; leave it out");
-    if (st == GS_OK && config->rows_alone && strcmp(config->options->device, "cpu") != 0)
+    if (st == GS_OK && config->rows_alone && gs_ranks_count() == 1 && strcmp(config->options->device, "cpu") != 0)
         st = gs_fail(GS_EUNSUPPORTED, ".device %s: rows without a layer are learned, and scored, by processors; use "
                      "cpu", config->options->device);
     if (st == GS_OK)
-        st = gs_store_open(&store, config->store);
+        st = gs_session_open_store(&store, config->store);
+    if (st == GS_OK && config->purpose == GS_FOR_TRAINING && gs_store_get_shard(store) != NULL)
+        st = gs_fail(GS_EUNSUPPORTED, "%s: a shard has none of its store's pairs to train on; give ranks the whole "
+                     "store", config->store);
     if (st == GS_OK) {
         config->pair_params = gs_run_pairs_params(param, store, config->options);
         config->pairs = param;

@@ -13,6 +13,7 @@
 #include "pairs/pair_batch.h"
 #include "pairs/pair_step.h"
 #include "model/model.h"
+#include "ranks/ranks.h"
 #include "session/learned.h"
 #include "session/session_plan.h"
 #include "session/tables.h"
@@ -155,6 +156,12 @@ gs_status gs_run_pairs_check(const gs_train_options *o)
     return GS_OK;
 }
 
+/* Those of a machine are shared by its ranks. */
+static uint32_t threads_of(const gs_train_options *o)
+{
+    return o->threads != 0 ? o->threads : GS_MAX(gs_machine_cpus() / gs_ranks_on_host(), 1u);
+}
+
 static uint32_t types_of(const gs_store *store) { return GS_MAX(gs_store_get_info(store)->edge_types, 1); }
 
 /* Does the decoder have a row for each type? Labels have one where edges have types, scores one in any case. */
@@ -238,7 +245,7 @@ gs_label_step_options gs_run_pairs__label_options(const gs_store *store, const g
     return (gs_label_step_options){
         .product = decoder_of(o) == GS_DECODER_PRODUCT, .classes = are_classes(o), .width = o->hidden,
         .label_type = whole ? GS_I32 : GS_F32, .columns = gs_run_pairs_columns(store, o),
-        .of_types = learns_types(store, o), .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
+        .of_types = learns_types(store, o), .threads = threads_of(o)};
 }
 
 /* Room for rows of the largest batch. */
@@ -312,9 +319,9 @@ static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_t
 
 gs_pair_rank_options gs_run_pairs__rank_options(const gs_store *store, const gs_train_options *o)
 {
-    return (gs_pair_rank_options){.store = store, .width = o->hidden, .seed = o->seed, .stop = o->stop,
-                                  .decoder = gs_decoder_of(decoder_of(o)),
-                                  .threads = o->threads != 0 ? o->threads : gs_machine_cpus()};
+    return (gs_pair_rank_options){.store = store, .width = o->hidden, .seed = o->seed,
+                                  .stop = gs_ranks_count() > 1 ? NULL : o->stop, /* ranks are asked together */
+                                  .decoder = gs_decoder_of(decoder_of(o)), .threads = threads_of(o)};
 }
 
 gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone)
@@ -407,12 +414,21 @@ static void run_batch(pair_scorer *x, const gs_pair_batch *batch, const gs_decod
         gs_pair_step_run(&x->step, batch, values, d, loss);
 }
 
+static gs_status check_stop(const gs_run *r)
+{
+    bool stop;
+
+    GS_TRY(gs_run__asked_to_stop(r, &stop));
+    return stop ? gs_fail(GS_EINTERRUPTED, "interrupted") : GS_OK;
+}
+
 /* Rows that pairs are judged by. */
 static gs_status fetch(void *context, const gs_row_list *list, uint32_t width, float *to)
 {
-    gs_session *const s = context;
+    gs_run *const r = context;
     (void)width;
-    return gs_session_read_rows(s, s->pairs.judged, list, to);
+    GS_TRY(check_stop(r));
+    return gs_session_read_rows(r->session, r->session->pairs.judged, list, to);
 }
 
 typedef struct piece {
@@ -432,17 +448,14 @@ static gs_status hand_over(void *context, uint64_t rows, float *const *row, cons
 
 static gs_status each(void *context, bool ids, gs_rows_piece_fn *fn, void *argument)
 {
-    gs_session *const s = context;
+    gs_session *const s = ((gs_run *)context)->session;
     const gs_exec_column column = {.array = s->pairs.judged, .read = true};
-    piece x = {.fn = fn, .argument = argument};
+    piece x = {.fn = fn, .argument = argument, .first = s->run.part != NULL ? s->run.part->own_rows[0] : 0};
 
     return gs_session_sweep(s, &column, 1, ids, hand_over, &x);
 }
 
-gs_pair_rows gs_run_pairs__rows(gs_session *s)
-{
-    return (gs_pair_rows){.context = s, .fetch = fetch, .each = each};
-}
+gs_pair_rows gs_run_pairs__rows(gs_run *r) { return (gs_pair_rows){.context = r, .fetch = fetch, .each = each}; }
 
 /* ---- a step ---------------------------------------------------------------- */
 
@@ -536,22 +549,30 @@ bool gs_run_pairs_progress(const gs_run_pairs *p, gs_progress *out)
     return true;
 }
 
+/* What was swept since `before`, by all ranks where they have come to `st` together. Returns that. */
+static gs_status count_swept(gs_epoch_report *e, const uint64_t swept[3], const uint64_t before[3], gs_status st)
+{
+    uint64_t moved[2] = {swept[0] - before[0], swept[1] - before[1]};
+    const gs_status met = st == GS_OK || st == GS_EINTERRUPTED ? gs_ranks_sum_u64(moved, 2) : GS_OK;
+
+    e->read_bytes += moved[0];
+    e->written_bytes += moved[1];
+    e->sent_bytes += swept[2] - before[2];
+    return st == GS_OK ? met : st;
+}
+
 gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e)
 {
     gs_run_pairs *const p = r->pairs;
     gs_epoch_part *const part = &r->part;
-    const uint64_t *const swept = r->session->run.swept, before[2] = {swept[0], swept[1]};
+    const uint64_t *const swept = r->session->run.swept, before[] = {swept[0], swept[1], swept[2]};
     const double began = gs_now();
     gs_status st = gs_pair_batches_seek(&p->batches, e->epoch, part->batches);
 
     part->of = p->batches.batches;
     say_how_far(p, part->batches);
     while (st == GS_OK && part->batches < part->of) {
-        if (r->options.stop != NULL && *r->options.stop) {
-            st = gs_fail(GS_EINTERRUPTED, "interrupted");
-            break;
-        }
-        if ((st = train_batch(r, e)) != GS_OK)
+        if ((st = check_stop(r)) != GS_OK || (st = train_batch(r, e)) != GS_OK)
             break;
         part->batches++;
         say_how_far(p, part->batches);
@@ -560,9 +581,7 @@ gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e)
     }
     say_how_far(p, NOT_AT_PAIRS);
     e->compute_seconds += gs_now() - began;
-    e->read_bytes += swept[0] - before[0];
-    e->written_bytes += swept[1] - before[1];
-    return st;
+    return count_swept(e, swept, before, st);
 }
 
 /* ---- behind layers ----------------------------------------------------------- */
@@ -625,9 +644,8 @@ static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
         bool finite;
         double part;
         say_how_far(p, k);
-        if (r->options.stop != NULL && *r->options.stop)
-            return gs_fail(GS_EINTERRUPTED, "interrupted");
-        if ((st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK || (st = bring_rows(r, &batch)) != GS_OK)
+        if ((st = check_stop(r)) != GS_OK || (st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK ||
+            (st = bring_rows(r, &batch)) != GS_OK)
             break;
         run_batch(p->scorer, &batch, &values, &d, &part);
         *loss += part;
@@ -655,7 +673,7 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
     const gs_exec_column column = {.array = s->pairs.upstream, .write = true};
-    const uint64_t *const swept = s->run.swept, before[2] = {swept[0], swept[1]};
+    const uint64_t *const swept = s->run.swept, before[] = {swept[0], swept[1], swept[2]};
     gs_exec_stats forward = {0};
     double loss;
     gs_status st = GS_OK;
@@ -671,8 +689,7 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
         return st;
     say_how_far(p, NOT_AT_PAIRS);
     e->compute_seconds += gs_now() - began;
-    e->read_bytes += swept[0] - before[0];
-    e->written_bytes += swept[1] - before[1];
+    GS_TRY(count_swept(e, swept, before, GS_OK));
     e->loss = loss / ((double)p->batches.source.pairs * p->ends);
     GS_TRY(gs_run__check_pass(r, e->epoch, e->loss));
     copy_gradient(r, true);
@@ -714,8 +731,7 @@ static gs_status judge_labels(gs_run *r, gs_metrics *m)
         GS_TRY(b->source.store != NULL ? gs_pair_batches_seek(b, 0, 0) : GS_OK);
         for (uint32_t k = 0; k < b->batches; k++) {
             gs_pair_batch batch;
-            if (r->options.stop != NULL && *r->options.stop)
-                return gs_fail(GS_EINTERRUPTED, "interrupted");
+            GS_TRY(check_stop(r));
             GS_TRY(gs_pair_batches_next(b, &batch));
             GS_TRY(bring(r, r->session->pairs.judged, &batch));
             gs_label_step_forward(&p->scorer->labels, &batch, &values);
@@ -754,7 +770,8 @@ gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out,
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
     const gs_decoder_values values = gs_run_pairs__values(s, s->run.params.value);
-    const gs_pair_rows rows = gs_run_pairs__rows(s);
+    const gs_pair_rows rows = gs_run_pairs__rows(r);
+    const uint64_t sent = s->run.swept[2];
     gs_status st = GS_OK;
 
     if (p->layers)
@@ -764,9 +781,9 @@ gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out,
     *loss = NAN;
     for (int k = 0; k < 3; k++)
         accuracy[k] = NAN;
-    if (p->labelled)
-        return st != GS_OK ? st : evaluate_labels(r, out, accuracy, loss);
-    for (uint32_t split = 1; split < GS_LINK_SPLITS && st == GS_OK; split++) {
+    if (p->labelled && st == GS_OK)
+        st = evaluate_labels(r, out, accuracy, loss);
+    for (uint32_t split = 1; split < GS_LINK_SPLITS && !p->labelled && st == GS_OK; split++) {
         gs_pair_figures f;
         if ((st = gs_pair_ranks_find(p->ranks, &f, split, p->by_auc, &rows, &values)) != GS_OK)
             break;
@@ -776,5 +793,6 @@ gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out,
         out->hits10[split] = f.hits[2];
         out->roc_auc[split] = f.auc;
     }
+    x->sent_bytes += s->run.swept[2] - sent;
     return st;
 }

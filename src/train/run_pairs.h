@@ -69,6 +69,6 @@ gs_label_step_options gs_run_pairs__label_options(const gs_store *store, const g
 /* What the decoder has among a session's parameters, or their gradients. */
 gs_decoder_values gs_run_pairs__values(const gs_session *s, float *const *of);
 /* Rows that pairs are judged by. */
-gs_pair_rows gs_run_pairs__rows(gs_session *s);
+gs_pair_rows gs_run_pairs__rows(gs_run *r);
 
 #endif /* GS_TRAIN_RUN_PAIRS_H */

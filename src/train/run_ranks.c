@@ -49,8 +49,6 @@ static gs_status check_kind(const gs_train_options *o, gs_run_kind kind)
         return refuse(".edges, .scores: pairs of vertices");
     if (gs_train_on_batches(o))
         return refuse(".sampler: batches");
-    if (gs_train_is_of_pairs(o))
-        return refuse(".task: pairs of vertices");
     if (o->trace != NULL)
         return refuse(".trace");
     if (o->profile)

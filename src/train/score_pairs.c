@@ -226,7 +226,7 @@ static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sourc
 gs_status gs_run_pairs_score(gs_run *r)
 {
     const gs_decoder_values values = gs_run_pairs__values(r->session, r->session->run.params.value);
-    const gs_pair_rows rows = gs_run_pairs__rows(r->session);
+    const gs_pair_rows rows = gs_run_pairs__rows(r);
     scoring x;
     gs_status st = open_scoring(&x, r);
     const uint32_t block = st != GS_OK ? 1 : x.top > 0 ? gs_pair_ranks_top_pairs(x.ranks) : GS_RANK_PAIRS;

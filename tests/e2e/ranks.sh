@@ -11,6 +11,22 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 input_of rough
 parts=${GS_TEST_ALL:+8} parts=${parts:-5} # each rank plans, which takes longer than its epochs, by the square of these
 add_types "$input"
+# first ROWS BYTES FILE OF: rows of an array, or of what is in one byte each.
+first()
+{
+    local shape="($1, 2)" type='<i8'
+    [ "$2" -gt 1 ] || shape="($1,)" type='|u1'
+    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '$type', 'fortran_order': False, 'shape': $shape, }" >"$3"
+    tail -c +129 "$4" | head -c $(($1 * $2)) >>"$3"
+}
+cp -r "$input" "$work/labelled" # with types of edges as labels of pairs
+for split in train.900 valid.200; do
+    first "${split#*.}" 16 "$work/labelled/${split%.*}_edges.npy" "$input/edges.npy"
+    first "${split#*.}" 1 "$work/labelled/${split%.*}_edge_labels.npy" "$input/edge_types.npy"
+done
+rm "$work/labelled/edge_types.npy"
+first 200 16 "$input/valid_edges.npy" "$input/edges.npy"
+first 200 1 "$input/valid_edge_types.npy" "$input/edge_types.npy"
 run "partition" "$GNNSTREAM" partition "$input" "$work/store" --parts "$parts" --method fennel || finish
 store=$work/store
 
@@ -23,12 +39,13 @@ train()
         --epochs 2 --host-memory 300M --save "$work/$name.safetensors" --logits "$work/$name.npy" \
         --metrics "$work/$name.jsonl" "$@"
 }
-# same A B: weights, logits, losses and accuracies, to the bit.
+# same A B: weights, logits, losses and figures, to the bit.
 same()
 {
     cmp "$work/$1.safetensors" "$work/$2.safetensors" && cmp "$work/$1.npy" "$work/$2.npy" &&
-        cmp <(cut -d, -f1-5 "$work/$1.jsonl") <(cut -d, -f1-5 "$work/$2.jsonl") && pass || fail "$1 is not $2"
+        cmp <(figures "$1") <(figures "$2") && pass || fail "$1 is not $2"
 }
+figures() { sed 's/"seconds": .*"peak_device_bytes": [0-9]*//; s/"[a-z_]*_bytes": [0-9]*, //g' "$work/$1.jsonl"; }
 
 # ranks N OPTIONS...: beside cpu:N with the same network.
 beside()
@@ -69,6 +86,21 @@ for n in 1 3; do
         [ ! -s "$work/stderr" ] && pass || fail "predict by $n" "$work/stderr"
 done
 cmp "$work/argmax1.npy" "$work/argmax3.npy" && compare "a prediction by 3" "$work/3.npy" "$work/1.npy" 1e-5
+# Pairs behind layers, by rows of all ranks, and of rows alone: these are learned by one device of one process.
+pairs=(--task link --decoder distmult --negatives 5 --batch-size 200)
+beside 3 --model "$work/rows.gnn" --clip-norm 0.1 "${pairs[@]}"
+store=$work/labelled.store
+run "labels of edges" "$GNNSTREAM" partition "$work/labelled" "$store" --parts 3 --method fennel
+beside 2 --model sage --norm batch --dropout 0.3 --task edge-classify --batch-size 300 --no-cache --device-memory 3M
+beside 2 --model gcn --task link --decoder mlp --negatives 6 --batch-size 400
+store=$work/store
+ranks=() && train several --model embedding "${pairs[@]}"
+for n in 2 3; do
+    ranks=(mpirun -n $n) && train ranks --model embedding --threads 1 "${pairs[@]}" && same ranks several
+    sent[n]=$(sed '$d' "$work/ranks.jsonl" | column sent_bytes /dev/stdin)
+done
+[ "${sent[2]}" -gt 0 ] && [ "${sent[3]}" -eq $((2 * ${sent[2]})) ] && pass ||
+    fail "a row goes to each other rank: ${sent[2]} bytes of two ranks, ${sent[3]} of three"
 [ -z "${GS_TEST_ALL:-}" ] || beside 3 --model sage --dropout 0.3 --device-memory 4M
 beside 3 --model gat --no-hoist --device-memory 4M
 # no more goes over the network than is planned
@@ -175,7 +207,10 @@ gcn=("$GNNSTREAM" train "$work/store" --model gcn)
 refuse 2 'lr: rank 1 has another than rank 0' mpirun -n 1 "${gcn[@]}" --lr 0.1 : -n 1 "${gcn[@]}" --lr 0.2
 refuse 2 'done by one process' mpirun -n 2 "$GNNSTREAM" info "$work/store"
 refuse 1 'several ranks' mpirun -n 2 "${gcn[@]}" --sampler neighbor --fanout 2,2
-refuse 1 'pairs of vertices: not on several ranks' mpirun -n 2 "${gcn[@]}" --task link
+refuse 1 'batches: not on several ranks' mpirun -n 2 "${gcn[@]}" --task link --seeds edges \
+    --sampler neighbor --fanout 2,2
+run "its shards" "$GNNSTREAM" shard "$work/store" 2 "$work/shards"
+refuse 1 'a shard has none' mpirun -n 2 "$GNNSTREAM" train "$work/shards" --model gcn --task link
 # without the module, one line of all
 mkdir "$work/tools" "$work/src"
 cp "$GNNSTREAM" "$work/tools"
