@@ -272,17 +272,16 @@ static gs_status write_edges(writer *w, const gs_program *p, uint32_t stage)
 static gs_status write_vertices(writer *w, const gs_program *p, uint32_t stage)
 {
     const gs_stage *const s = &p->stage[stage];
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < s->instrs && st == GS_OK;) {
+    for (uint32_t i = 0; i < s->instrs;) {
         if (!gs_generates_vertex(s, &s->instr[i])) {
             i++;
             continue;
         }
         gs_vertex_kernel *const v = &w->code->vertex[w->code->vertices++].k;
-        st = gs_generate_vertex(w->out, v, p, stage, i);
+        GS_TRY(gs_generate_vertex(w->out, v, p, stage, i));
         i = v->end;
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status write_sequence(writer *w, const gs_program *p, const gs_stage *s)

@@ -296,18 +296,15 @@ static gs_status find_gpu(gs_cuda *c, unsigned ordinal)
     char gpu[96] = "";
     char as[32] = ""; /* what kernels are for, where the compiler does not know the GPU */
     int count = 0;
-    gs_status st;
 
     const gs_cu_result r = d->init(0);
     if (r == GS_CU_NO_DEVICE || (r == 0 && d->device_count(&count) == 0 && count == 0))
         return gs_fail(GS_EUNSUPPORTED, "device cuda: there is no GPU that the driver can use; use .device cpu");
-    if ((st = gs_cuda_check(c, r, "starting the driver")) != GS_OK ||
-        (st = gs_cuda_check(c, d->device_count(&count), "counting the GPUs")) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_check(c, r, "starting the driver"));
+    GS_TRY(gs_cuda_check(c, d->device_count(&count), "counting the GPUs"));
     if (ordinal >= (unsigned)count)
         return gs_fail(GS_EUNSUPPORTED, "device cuda:%u: there are %d GPUs, from cuda:0 on", ordinal, count);
-    if ((st = gs_cuda_check(c, d->device_get(&c->device, (int)ordinal), "finding the GPU")) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_check(c, d->device_get(&c->device, (int)ordinal), "finding the GPU"));
     d->device_attribute(&c->major, GS_CU_MAJOR, c->device);
     d->device_attribute(&c->minor, GS_CU_MINOR, c->device);
     d->device_attribute(&c->processors, GS_CU_PROCESSORS, c->device);
@@ -376,15 +373,14 @@ static const gs_device_ops ops = {
 static gs_status make_context(gs_cuda *c)
 {
     gs_cuda_resident r = {.before = gs_process_resident_bytes()};
-    gs_status st;
 
-    if ((st = gs_cuda_check(c, c->d->context_retain(&c->context, c->device), "taking the GPU")) != GS_OK ||
-        (st = gs_cuda_come(c)) != GS_OK || (st = ask_memory(c)) != GS_OK ||
-        (st = gs_cuda_make_streams(c)) != GS_OK || (st = make_blas(c)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_check(c, c->d->context_retain(&c->context, c->device), "taking the GPU"));
+    GS_TRY(gs_cuda_come(c));
+    GS_TRY(ask_memory(c));
+    GS_TRY(gs_cuda_make_streams(c));
+    GS_TRY(make_blas(c));
     r.made = gs_process_resident_bytes();
-    if ((st = gs_cuda_load_fixed(c)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_load_fixed(c));
     r.compiled = gs_process_resident_bytes();
     gs_cuda_note_resident(c->device, &r);
     return GS_OK;

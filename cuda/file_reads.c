@@ -314,12 +314,11 @@ static gs_status ask_for_mark(gs_cuda *c, const gs_cuda_read *r)
     const uint32_t blocks = mark_blocks(r);
     gs_mark_args args = {.from = r->want.to, .to = (gs_u64 *)k->sums + at, .words = r->want.bytes / sizeof(gs_u64)};
     void *list[] = {&args};
-    gs_status st = gs_cuda_check(c, c->d->launch(c->fixed[GS_CUDA_MARK], blocks, 1, 1, GS_BLOCK_LANES, 1, 1,
-                                                 GS_MARK_SHARED, k->stream, list, NULL), "kernel gs_mark");
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_out(k->came + at, (gs_cu_memory)args.to, blocks * sizeof(uint64_t),
-                                             k->stream), "copying a mark");
-    return st == GS_OK ? gs_cuda_check(c, c->d->event_record(r->marked, k->stream), "an event") : st;
+    GS_TRY(gs_cuda_check(c, c->d->launch(c->fixed[GS_CUDA_MARK], blocks, 1, 1, GS_BLOCK_LANES, 1, 1, GS_MARK_SHARED,
+                                         k->stream, list, NULL), "kernel gs_mark"));
+    GS_TRY(gs_cuda_check(c, c->d->copy_out(k->came + at, (gs_cu_memory)args.to, blocks * sizeof(uint64_t), k->stream),
+                         "copying a mark"));
+    return gs_cuda_check(c, c->d->event_record(r->marked, k->stream), "an event");
 }
 
 /* Notes what has come back. Of a short one the rest is left. */

@@ -194,20 +194,19 @@ gs_cu_memory gs_cuda_part(const gs_cuda *c, const void *host)
 static gs_status take_there(gs_cuda *c, bool gradients)
 {
     const gs_device_there *const there = c->pass.there;
-    gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < c->program->params; i++) {
         const uint64_t bytes = gs_param_elements(&c->program->param[i]) * sizeof(float);
         if (c->program->param[i].fixed)
             continue;
         if (!gradients)
-            st = gs_cuda_check(c, c->d->copy_within(gs_cuda_param(c, i), (gs_cu_memory)there->param[i], bytes,
-                                                    c->streams.compute), "copying parameters");
+            GS_TRY(gs_cuda_check(c, c->d->copy_within(gs_cuda_param(c, i), (gs_cu_memory)there->param[i], bytes,
+                                                      c->streams.compute), "copying parameters"));
         else if (there->grad != NULL && there->grad[i] != NULL)
-            st = gs_cuda_check(c, c->d->copy_within((gs_cu_memory)there->grad[i], gs_cuda_grad(c, i), bytes,
-                                                    c->streams.compute), "copying gradients");
+            GS_TRY(gs_cuda_check(c, c->d->copy_within((gs_cu_memory)there->grad[i], gs_cuda_grad(c, i), bytes,
+                                                      c->streams.compute), "copying gradients"));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Arrays of one parameter in a pass, there and here; NULL: none. */

@@ -108,10 +108,8 @@ static uint32_t shared_bytes(const gs_sequence_kernel *k)
 static gs_status forward(gs_cuda *c, slice *s)
 {
     const gs_sequence_kernel *const k = &s->code->k;
-    const gs_status st = transpose_weight(c, s);
-    return st != GS_OK
-               ? st
-               : gs_cuda_launch(c, s->code->forward, gs_div_up(s->count, k->rows), 1, shared_bytes(k), &s->a, k->name);
+    GS_TRY(transpose_weight(c, s));
+    return gs_cuda_launch(c, s->code->forward, gs_div_up(s->count, k->rows), 1, shared_bytes(k), &s->a, k->name);
 }
 
 /* One window of the tiles that still have one. */
@@ -195,13 +193,10 @@ static void set_args(const gs_cuda *c, slice *s)
 static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t first, uint32_t count, uint32_t *start)
 {
     const gs_cu_memory there = (gs_cu_memory)(uintptr_t)(l->edges.start + first);
-    gs_status st = gs_cuda_enter(c);
-    if (st == GS_OK)
-        st = gs_cuda_copy_out(c, start, there, (count + 1ull) * sizeof(*start), c->chain.starts,
-                              "copying the sizes of a chunk");
-    return st != GS_OK
-               ? st
-               : gs_cuda_check(c, c->d->stream_synchronize(c->chain.starts), "copying the sizes of a chunk");
+    GS_TRY(gs_cuda_enter(c));
+    GS_TRY(gs_cuda_copy_out(c, start, there, (count + 1ull) * sizeof(*start), c->chain.starts,
+                            "copying the sizes of a chunk"));
+    return gs_cuda_check(c, c->d->stream_synchronize(c->chain.starts), "copying the sizes of a chunk");
 }
 
 static gs_status copy_order(gs_cuda *c, const slice *s)

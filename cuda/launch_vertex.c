@@ -49,10 +49,9 @@ gs_status gs_cuda_pick_rows(void *context, const gs_pick_launch *l)
     a.lanes = lanes_of_row(a.row_bytes, a.unit);
     for (uint32_t d = 0; d < l->devices; d++)
         a.kept[d] = l->kept[d];
-    const gs_status st = gs_cuda_enter(c);
-    return st != GS_OK ? st
-                       : gs_cuda_launch_in(c, c->streams.in, c->fixed[GS_CUDA_PICK],
-                                           gs_cuda_blocks((uint64_t)a.rows * a.lanes), 1, 0, &a, "gs_pick_rows");
+    GS_TRY(gs_cuda_enter(c));
+    return gs_cuda_launch_in(c, c->streams.in, c->fixed[GS_CUDA_PICK], gs_cuda_blocks((uint64_t)a.rows * a.lanes), 1, 0,
+                             &a, "gs_pick_rows");
 }
 
 /* A kernel fetches them where it reaches the host's memory, without a copy on the host; else all rows are copied. */
@@ -143,11 +142,9 @@ gs_status gs_cuda_multiply(gs_cuda *c, bool ta, bool tb, uint32_t m, uint32_t n,
                    (void *)to, GS_CUBLAS_F32, (int)n, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
     if (r == 0)
         return GS_OK;
-    const gs_status st = gs_cuda_synchronize(c); /* it has numbers of its own for what happened before */
-    return st != GS_OK
-               ? st
-               : gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply [%u, %u] by [%u, %u] (its status %d)", m,
-                         k, k, n, r);
+    GS_TRY(gs_cuda_synchronize(c)); /* it has numbers of its own for what happened before */
+    return gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply [%u, %u] by [%u, %u] (its status %d)", m, k, k,
+                   n, r);
 }
 
 static gs_status run_product(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -279,9 +276,8 @@ static gs_status run_mix_outer(gs_cuda *c, const gs_vertex_launch *l, const gs_i
         .partial = m.partial, .grad = (float *)gs_cuda_grad(c, in->dst), .rows = l->rows, .width = w->rows * w->cols};
     cut_rows(&sum.part_rows, &sum.parts, l->rows);
     m.part_rows = sum.part_rows;
-    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_MIX_PART, gs_div_up(sum.width, GS_BLOCK_LANES / 32),
-                                              sum.parts, 0, &m);
-    return st != GS_OK ? st : gs_cuda_launch_fixed(c, GS_CUDA_COLSUM_TOTAL, gs_cuda_blocks(sum.width), 1, 0, &sum);
+    GS_TRY(gs_cuda_launch_fixed(c, GS_CUDA_MIX_PART, gs_div_up(sum.width, GS_BLOCK_LANES / 32), sum.parts, 0, &m));
+    return gs_cuda_launch_fixed(c, GS_CUDA_COLSUM_TOTAL, gs_cuda_blocks(sum.width), 1, 0, &sum);
 }
 
 static const float *loss_weight(const gs_cuda *c, const gs_vertex_launch *l)
@@ -339,9 +335,8 @@ static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr 
                       .scale = l->loss_scale,
                       .smoothing = l->loss_smoothing};
     a.parts = (uint32_t)GS_MIN(gs_div_up(l->rows, groups), (uint64_t)GS_CUDA_LOSS_PARTS);
-    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_LOSS, a.parts, 1, groups * sizeof(gs_loss_part), &a);
-    return st != GS_OK ? st
-                       : gs_cuda_launch_fixed(c, GS_CUDA_LOSS_TOTAL, 1, 1, GS_BLOCK_LANES * sizeof(gs_loss_part), &a);
+    GS_TRY(gs_cuda_launch_fixed(c, GS_CUDA_LOSS, a.parts, 1, groups * sizeof(gs_loss_part), &a));
+    return gs_cuda_launch_fixed(c, GS_CUDA_LOSS_TOTAL, 1, 1, GS_BLOCK_LANES * sizeof(gs_loss_part), &a);
 }
 
 /* ---- runs ---- */

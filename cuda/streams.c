@@ -115,14 +115,11 @@ gs_status gs_cuda_make_streams(gs_cuda *c)
 {
     gs_cuda_streams *const s = &c->streams;
     gs_cu_handle *const stream[] = {&s->in, &s->compute, &s->out};
-    gs_status st = GS_OK;
-    for (size_t i = 0; i < GS_ARRAY_LEN(stream) && st == GS_OK; i++)
-        st = gs_cuda_check(c, c->d->stream_create(stream[i], GS_CU_STREAM_NON_BLOCKING), "making a stream");
-    for (uint32_t i = 0; i < GS_CUDA_FLIGHT && st == GS_OK; i++)
-        st = gs_cuda_check(c, c->d->event_create(&s->finished[i], GS_CU_EVENT_DISABLE_TIMING), "making an event");
-    return st == GS_OK
-               ? gs_cuda_check(c, c->d->event_create(&s->between, GS_CU_EVENT_DISABLE_TIMING), "making an event")
-               : st;
+    for (size_t i = 0; i < GS_ARRAY_LEN(stream); i++)
+        GS_TRY(gs_cuda_check(c, c->d->stream_create(stream[i], GS_CU_STREAM_NON_BLOCKING), "making a stream"));
+    for (uint32_t i = 0; i < GS_CUDA_FLIGHT; i++)
+        GS_TRY(gs_cuda_check(c, c->d->event_create(&s->finished[i], GS_CU_EVENT_DISABLE_TIMING), "making an event"));
+    return gs_cuda_check(c, c->d->event_create(&s->between, GS_CU_EVENT_DISABLE_TIMING), "making an event");
 }
 
 void gs_cuda_drop_streams(gs_cuda *c)
@@ -312,11 +309,10 @@ gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t byt
 gs_status gs_cuda_peek(void *context, void *to, const void *from, uint64_t bytes)
 {
     gs_cuda *const c = context;
-    gs_status st = gs_cuda_enter(c);
 
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->copy_out(to, (gs_cu_memory)from, bytes, c->streams.compute), "looking at memory");
-    return st == GS_OK ? gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "looking at memory") : st;
+    GS_TRY(gs_cuda_enter(c));
+    GS_TRY(gs_cuda_check(c, c->d->copy_out(to, (gs_cu_memory)from, bytes, c->streams.compute), "looking at memory"));
+    return gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "looking at memory");
 }
 
 gs_status gs_cuda_begin(gs_cuda *c)

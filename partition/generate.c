@@ -300,24 +300,23 @@ static gs_status write_split(generating *w, int which)
     int64_t *ids = (int64_t *)(void *)w->piece;
     GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset, have = 0;
-    gs_status st;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
-    st = gs_npy_create(&o, &offset, path, GS_I64, high - low, 0);
-    for (uint64_t v = 0; v < w->g.n && st == GS_OK; v++) {
+    GS_TRY(gs_npy_create(&o, &offset, path, GS_I64, high - low, 0));
+    for (uint64_t v = 0; v < w->g.n; v++) {
         const uint64_t rank = gs_part__permute(&w->g.splits, v);
         if (rank >= low && rank < high)
             ids[have++] = (int64_t)v;
         if (have == cap || (v + 1 == w->g.n && have != 0)) {
-            st = gs_outfile_write(&o, ids, have * 8, offset);
+            GS_TRY(gs_outfile_write(&o, ids, have * 8, offset));
             offset += have * 8;
             have = 0;
         }
-        if (v % 1048576 == 0 && st == GS_OK)
-            st = check_stop(w, file_names[FILE_SPLIT + which], 0);
+        if (v % 1048576 == 0)
+            GS_TRY(check_stop(w, file_names[FILE_SPLIT + which], 0));
     }
-    return st == GS_OK ? gs_outfile_finish(&o) : st;
+    return gs_outfile_finish(&o);
 }
 
 static gs_status write_meta(const generating *w, const char *kind)

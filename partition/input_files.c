@@ -269,14 +269,11 @@ static gs_status read_ends(const gs_part_input *in, gs_part_edge_block *b, uint6
 {
     const gs_npy *const e = &in->edge.npy;
     const uint64_t bytes = count * gs_dtype_bytes(e->dtype);
-    gs_status st;
 
     if (!in->two_rows)
         return gs_pread_exact(e->fd, b->raw, 2 * bytes, e->data_offset + place_of(in, first, 0), in->edge.path);
-    st = gs_pread_exact(e->fd, b->raw, bytes, e->data_offset + place_of(in, first, 0), in->edge.path);
-    return st != GS_OK ? st
-                       : gs_pread_exact(e->fd, (char *)b->raw + bytes, bytes, e->data_offset + place_of(in, first, 1),
-                                        in->edge.path);
+    GS_TRY(gs_pread_exact(e->fd, b->raw, bytes, e->data_offset + place_of(in, first, 0), in->edge.path));
+    return gs_pread_exact(e->fd, (char *)b->raw + bytes, bytes, e->data_offset + place_of(in, first, 1), in->edge.path);
 }
 
 void gs_part__npy_advise(const gs_part_input *in, uint64_t first, uint64_t count, int advice)

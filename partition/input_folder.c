@@ -259,15 +259,13 @@ static gs_status meta_number(uint64_t *out, const cJSON *root, const char *key, 
 static gs_status meta_parse(meta *m, const char *text, const char *path)
 {
     GS_ENDS(cJSON_Delete_at) cJSON *root = cJSON_ParseWithOpts(text, NULL, true); /* and nothing behind it */
-    gs_status st;
 
     if (!cJSON_IsObject(root))
-        st = gs_fail(GS_EFORMAT, "%s: is not a JSON object; correct or remove it", path);
-    else if ((st = meta_number(&m->vertices, root, "num_nodes", path)) == GS_OK &&
-             (st = meta_number(&m->features, root, "num_features", path)) == GS_OK &&
-             (st = meta_number(&m->classes, root, "num_classes", path)) == GS_OK)
-        st = meta_number(&m->edge_types, root, "num_edge_types", path);
-    return st;
+        return gs_fail(GS_EFORMAT, "%s: is not a JSON object; correct or remove it", path);
+    GS_TRY(meta_number(&m->vertices, root, "num_nodes", path));
+    GS_TRY(meta_number(&m->features, root, "num_features", path));
+    GS_TRY(meta_number(&m->classes, root, "num_classes", path));
+    return meta_number(&m->edge_types, root, "num_edge_types", path);
 }
 
 static gs_status meta_load(meta *m, const char *dir)

@@ -542,20 +542,16 @@ static gs_status scatter_labels(graphbolt *g)
     scatter s = {.all = gs_arena_take(&memory, n, 8), .raw = gs_arena_take(&memory, PIECE, 8),
                  .id = gs_arena_take(&memory, PIECE, 8), .value = gs_arena_take(&memory, PIECE, 8)};
     GS_ENDS(gs_part__made_free) gs_made m = {0};
-    gs_status st = GS_OK;
 
     if (memory.is_short)
-        st = gs_fail(GS_ENOMEM, "%s: no memory for the labels", g->in->path);
-    else
-        memset(s.all, 0xff, n * 8); /* NaN */
-    for (int i = 0; i < 3 && st == GS_OK; i++)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the labels", g->in->path);
+    memset(s.all, 0xff, n * 8); /* NaN */
+    for (int i = 0; i < 3; i++)
         if (g->label[i].path != NULL)
-            st = scatter_set(g, &s, i);
-    if (st == GS_OK && (st = gs_part__made_begin(&m, &g->of->label, g->job, gs_path_join(g->in->path, "labels"))) ==
-                           GS_OK &&
-        (st = gs_part__made_put(&m, s.all, n * 8)) == GS_OK)
-        st = gs_part__made_end(&m, GS_F64, n, 1);
-    return st;
+            GS_TRY(scatter_set(g, &s, i));
+    GS_TRY(gs_part__made_begin(&m, &g->of->label, g->job, gs_path_join(g->in->path, "labels")));
+    GS_TRY(gs_part__made_put(&m, s.all, n * 8));
+    return gs_part__made_end(&m, GS_F64, n, 1);
 }
 
 /* -- the whole --------------------------------------------------------------------------- */

@@ -575,18 +575,16 @@ static gs_status take_records(gs_part_input *in, gs_sort_cursor *at, uint64_t co
     uint64_t got = 1;
 
     for (uint64_t done = 0; done < count && got > 0; done += got) {
-        gs_status st = gs_sort_read(in->text, at, record, GS_MIN(count - done, TRIPLES), &got);
-        for (uint64_t i = 0; i < got && st == GS_OK; i++) {
+        GS_TRY(gs_sort_read(in->text, at, record, GS_MIN(count - done, TRIPLES), &got));
+        for (uint64_t i = 0; i < got; i++) {
             const uint32_t *const one = record + i * words;
             const uint32_t word = in->typed ? one[words - 1] : 0, t = number != NULL ? number[word] : word;
             in->edge_types = in->typed ? GS_MAX(in->edge_types, t + 1) : 0;
             if (pairs != NULL)
-                st = gs_part__made_put(pairs, one, 2 * sizeof(*one));
-            if (pairs != NULL && in->typed && st == GS_OK)
-                st = gs_part__made_put(type, &t, sizeof(t));
+                GS_TRY(gs_part__made_put(pairs, one, 2 * sizeof(*one)));
+            if (pairs != NULL && in->typed)
+                GS_TRY(gs_part__made_put(type, &t, sizeof(t)));
         }
-        if (st != GS_OK)
-            return st;
     }
     return GS_OK;
 }

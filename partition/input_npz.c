@@ -385,18 +385,16 @@ static void warn_of_rest(const gs_part_input *in, const gs_part_job *job, const 
 /* All members that are there; a second one of the same meaning is an error, as one of them would not count. */
 static gs_status open_members(gs_part_input *in, gs_part_job *job, gs_npz *z)
 {
-    gs_status st = GS_OK;
-
-    for (size_t i = 0; i < GS_ARRAY_LEN(members) && st == GS_OK; i++) {
+    for (size_t i = 0; i < GS_ARRAY_LEN(members); i++) {
         gs_part_file *const f = (gs_part_file *)((char *)in + members[i].file);
         if (!gs_part__npz_has(z, members[i].name))
             continue;
         if (f->path != NULL)
             return gs_fail(GS_EFORMAT, "%s: a second array of this meaning is %s; leave one out", f->path,
                            members[i].name);
-        st = gs_part__npz_array(f, z, job, members[i].name);
+        GS_TRY(gs_part__npz_array(f, z, job, members[i].name));
     }
-    return st;
+    return GS_OK;
 }
 
 /* [rows, columns] of a matrix, as SciPy saves them. */
@@ -446,24 +444,22 @@ static gs_status read_graph(gs_part_input *in, gs_part_job *job, opened *o)
 {
     uint64_t attributes[2] = {0};
     size_t way = 0;
-    gs_status st;
 
     while (way < GS_ARRAY_LEN(adjacency_names) && !gs_part__npz_has(o->z, adjacency_names[way][0]))
         way++;
     in->two_rows = gs_part__npz_has(o->z, "edge_index");
-    if ((st = open_members(in, job, o->z)) != GS_OK)
-        return st;
+    GS_TRY(open_members(in, job, o->z));
     if (in->edge.path == NULL && way == GS_ARRAY_LEN(adjacency_names))
         return gs_fail(GS_EFORMAT, "%s: holds no array of edges: neither edges, nor edge_index, nor adj_indptr; the "
                        "first of its %lu arrays is %s", in->path, gs_part__npz_count(o->z), gs_part__npz_name(o->z, 0));
-    for (size_t i = 0; i < GS_ARRAY_LEN(attribute_shapes) && in->indptr.path != NULL && st == GS_OK; i++) {
+    for (size_t i = 0; i < GS_ARRAY_LEN(attribute_shapes) && in->indptr.path != NULL; i++) {
         if (!gs_part__npz_has(o->z, attribute_shapes[i]) || o->attributes.path != NULL)
             continue;
-        if ((st = gs_part__npz_array(&o->attributes, o->z, job, attribute_shapes[i])) == GS_OK)
-            st = read_shape(attributes, &o->attributes);
+        GS_TRY(gs_part__npz_array(&o->attributes, o->z, job, attribute_shapes[i]));
+        GS_TRY(read_shape(attributes, &o->attributes));
     }
-    if (st != GS_OK || (in->edge.path == NULL && (st = read_adjacency(in, job, o, adjacency_names[way])) != GS_OK))
-        return st;
+    if (in->edge.path == NULL)
+        GS_TRY(read_adjacency(in, job, o, adjacency_names[way]));
     return gs_part__files_check(in, in->vertices, attributes[1]);
 }
 

@@ -206,11 +206,10 @@ static gs_status flush_block(listing *w)
 static gs_status open_list(listing *w, uint32_t v, uint64_t degree)
 {
     const uint64_t words = 1 + degree * entry_words(w->s->g);
-    gs_status st = GS_OK;
 
     if (w->s->begins[v >> w->s->shift] && (v & ((1u << w->s->shift) - 1)) == 0)
-        st = flush_block(w);
-    if (w->block.words + words > w->out_cap && st == GS_OK) {
+        GS_TRY(flush_block(w));
+    if (w->block.words + words > w->out_cap) {
         const uint64_t cap = w->block.words + words + w->out_cap / 2;
         uint32_t *grown = gs_realloc(w->out, cap * 4);
         if (grown == NULL)
@@ -218,12 +217,10 @@ static gs_status open_list(listing *w, uint32_t v, uint64_t degree)
         w->out = grown;
         w->out_cap = cap;
     }
-    if (st == GS_OK) {
-        w->out[w->block.words++] = (uint32_t)degree;
-        w->block.vertices++;
-        w->neighbours += degree;
-    }
-    return st;
+    w->out[w->block.words++] = (uint32_t)degree;
+    w->block.vertices++;
+    w->neighbours += degree;
+    return GS_OK;
 }
 
 /* Keys are vertex << 32 | neighbour with the vertex counted from the range's first. */

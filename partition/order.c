@@ -433,9 +433,8 @@ static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t 
     gs_part_order *const o = s->o;
     const uint32_t words = s->b->words, parts = o->grid.parts;
     const bool both = o->chunked[GS_BY_SOURCE] != NULL;
-    gs_status st = GS_OK;
 
-    for (uint64_t i = 0; i < count && st == GS_OK; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         const uint32_t *r = records + i * words;
         if (i + AHEAD < count) { /* one end of each edge is anywhere in these tables */
             const uint32_t *next = r + AHEAD * words;
@@ -452,11 +451,11 @@ static gs_status scatter(const scattering *s, const uint32_t *records, uint64_t 
             if (both)
                 mark_need(&o->need[r[1]], need_bit(pu, parts));
         }
-        st = put_chunked(o, GS_BY_DEST, writer, pv, pu, r, words);
-        if (both && st == GS_OK)
-            st = put_chunked(o, GS_BY_SOURCE, writer, pu, pv, r, words);
+        GS_TRY(put_chunked(o, GS_BY_DEST, writer, pv, pu, r, words));
+        if (both)
+            GS_TRY(put_chunked(o, GS_BY_SOURCE, writer, pu, pv, r, words));
     }
-    return st;
+    return GS_OK;
 }
 
 static bool take_block(scattering *s, placed_block *out)

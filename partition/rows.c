@@ -477,9 +477,8 @@ static gs_status put_dense(row_job *r, uint64_t first, uint64_t count, const cha
     const uint32_t width = r->in->features;
     const gs_dtype from = r->in->feature.npy.dtype;
     const uint64_t row_bytes = width * gs_dtype_bytes(from);
-    gs_status st = GS_OK;
 
-    for (uint64_t i = 0; i < count && st == GS_OK; i++, raw += row_bytes) {
+    for (uint64_t i = 0; i < count; i++, raw += row_bytes) {
         const uint64_t position = r->o->position[first + i];
         const void *row = raw;
         if (!in_pass(r, position))
@@ -488,9 +487,9 @@ static gs_status put_dense(row_job *r, uint64_t first, uint64_t count, const cha
             row = memcpy(r->aligned, raw, row_bytes);
         if (from != GS_F32)
             gs_part__to_f32(r->row, row, from, width);
-        st = put_row(r, position, first + i, from == GS_F32 ? row : r->row);
+        GS_TRY(put_row(r, position, first + i, from == GS_F32 ? row : r->row));
     }
-    return st;
+    return GS_OK;
 }
 
 /* The file cut into pieces of whole rows, read as whole blocks around them. */

@@ -120,15 +120,14 @@ gs_status gs_part__lines_open(gs_lines *l, const gs_part_job *job, const char *p
 {
     memset(l, 0, sizeof(*l));
     l->line.path = path;
-    gs_status st = gs_part__stream_open(&l->stream, path, job->memory / 4);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_part__stream_open(&l->stream, path, job->memory / 4));
     if ((l->buffer = gs_malloc(READ_BYTES + GS_LINE_LIMIT + 1 + GS_TEXT_PADDING)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
     l->at = l->end = l->buffer;
-    if ((st = refill(l)) == GS_OK && l->end - l->at >= 3 && memcmp(l->at, GS_TEXT_MARK, 3) == 0)
+    GS_TRY(refill(l));
+    if (l->end - l->at >= 3 && memcmp(l->at, GS_TEXT_MARK, 3) == 0)
         l->at += 3;
-    return st;
+    return GS_OK;
 }
 
 void gs_part__lines_close(gs_lines *l)

@@ -169,19 +169,16 @@ static gs_status parse_header(cursor *c, header *h)
     if (!take(c, '{'))
         return malformed(c, "no dictionary");
     while (!take(c, '}')) {
-        gs_status st;
         if (!take_string(c, &key, &length) || !take(c, ':'))
             return malformed(c, "a key and a ':' are missing");
         if (length == 5 && memcmp(key, "descr", 5) == 0)
-            st = parse_descr(c, h);
+            GS_TRY(parse_descr(c, h));
         else if (length == 13 && memcmp(key, "fortran_order", 13) == 0)
-            st = parse_order(c, h);
+            GS_TRY(parse_order(c, h));
         else if (length == 5 && memcmp(key, "shape", 5) == 0)
-            st = parse_shape(c, h);
+            GS_TRY(parse_shape(c, h));
         else
-            st = malformed(c, "a key other than descr, fortran_order and shape");
-        if (st != GS_OK)
-            return st;
+            GS_TRY(malformed(c, "a key other than descr, fortran_order and shape"));
         if (!take(c, ',') && (skip_blanks(c), c->p == c->end || *c->p != '}'))
             return malformed(c, "a ',' or '}' is missing");
     }

@@ -59,14 +59,13 @@ void gs_batch_tables_close(gs_batch_tables *b)
 static gs_status bring_all(gs_batch_tables *b)
 {
     const gs_program *const p = b->session->program, *const w = b->whole->program;
-    gs_status st = GS_OK;
 
-    for (uint32_t t = 0; t < p->tables && st == GS_OK; t++) {
+    for (uint32_t t = 0; t < p->tables; t++) {
         float *const to = gs_exec_rows(b->session->run.exec, p->table[t].array);
         if (to != NULL) /* no pass reads it where it has no place */
-            st = gs_session_read_rows(b->whole, w->table[b->of[t]].array, &b->list, to);
+            GS_TRY(gs_session_read_rows(b->whole, w->table[b->of[t]].array, &b->list, to));
     }
-    return st;
+    return GS_OK;
 }
 
 /* The session that has the tables reads for one device at a time. */

@@ -161,11 +161,9 @@ static gs_status predict(gs_batches *b)
 {
     gs_session *const s = b->session;
     gs_pass_report x;
-    gs_status st;
 
     gs_session_recall_batch_cost(s, &s->machine.cost);
-    if ((st = gs_session_describe_pass(s, &x, s->pass.train)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_describe_pass(s, &x, s->pass.train));
     b->predicted = x.predicted;
     b->amounts = x;
     if (s->config.timed && (b->fit = gs_calloc(1, sizeof(*b->fit))) == NULL)
@@ -354,9 +352,7 @@ double gs_batches_drawing(const gs_batches *b) { return b->draw.on ? 0 : b->draw
 
 gs_status gs_batches_describe(const gs_batches *b, gs_pass_report *out)
 {
-    const gs_status st = gs_session_describe_pass(b->session, out, b->session->pass.train);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_session_describe_pass(b->session, out, b->session->pass.train));
     out->predicted = predicted_of(b);
     out->dense_flops = b->amounts.dense_flops;
     out->edge_flops = b->amounts.edge_flops;
@@ -808,15 +804,14 @@ gs_status gs_batches_fetch_params(gs_batches *b, bool stepped)
 {
     gs_device *const d = b->session->machine.device[0];
     const gs_params *const w = &b->whole->run.params;
-    gs_status st = gs_device_fetch_params(d, b->session->run.params.value);
 
-    for (uint32_t k = 0; k < states_of(w) && st == GS_OK; k++)
-        st = gs_device_fetch_state(d, k, parts_of(b, w->state[k]));
-    if (st == GS_OK && stepped)
-        st = gs_device_fetch_previous(d, parts_of(b, w->previous));
-    if (st == GS_OK)
-        gs_device_leave_params(d);
-    return st;
+    GS_TRY(gs_device_fetch_params(d, b->session->run.params.value));
+    for (uint32_t k = 0; k < states_of(w); k++)
+        GS_TRY(gs_device_fetch_state(d, k, parts_of(b, w->state[k])));
+    if (stepped)
+        GS_TRY(gs_device_fetch_previous(d, parts_of(b, w->previous)));
+    gs_device_leave_params(d);
+    return GS_OK;
 }
 
 /* ---- a step of several passes -------------------------------------------- */
@@ -863,10 +858,9 @@ void gs_batches_begin_parts(gs_batches *b)
 
 gs_status gs_batches_run_part(gs_batches *b, gs_batch_pass *p)
 {
-    const gs_status st = run_pass(b, p, false);
-    if (st == GS_OK)
-        gs_batches_follow(b, p->batch, NULL);
-    return st;
+    GS_TRY(run_pass(b, p, false));
+    gs_batches_follow(b, p->batch, NULL);
+    return GS_OK;
 }
 
 

@@ -86,16 +86,15 @@ static gs_dtype labels_of(const gs_compile_options *o)
 static gs_status finish(const gs_compiler *k, gs_ir *ir)
 {
     const bool given = k->options->layer || k->options->given;
-    gs_status st = GS_OK;
     if (!given && (k->options->metrics || k->gradients))
-        st = gs_ir_add_loss(ir, k->options->loss, labels_of(k->options));
-    if (st == GS_OK && k->gradients)
-        st = given ? gs_ir_differentiate_from(ir, k->options->layer) : gs_ir_differentiate(ir);
-    if (st == GS_OK && has_gradients(ir)) /* from the loss's gradient, which counts the metrics itself */
+        GS_TRY(gs_ir_add_loss(ir, k->options->loss, labels_of(k->options)));
+    if (k->gradients)
+        GS_TRY(given ? gs_ir_differentiate_from(ir, k->options->layer) : gs_ir_differentiate(ir));
+    if (has_gradients(ir)) /* from the loss's gradient, which counts the metrics itself */
         gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
-    if (st == GS_OK && k->options->given) /* what came to the root is known: nothing else asks for it */
+    if (k->options->given) /* what came to the root is known: nothing else asks for it */
         gs_ir_drop_outputs(ir, GS_OUTPUT_LOGITS);
-    return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st;
+    return gs_ir_rewrite(ir, NULL, NULL);
 }
 
 /* All products whose move is `move`, at once. */

@@ -199,10 +199,9 @@ static gs_status improve_once(gs_ir *ir, const gs_compile_options *o, bool *bett
 gs_status gs_compile__undo_quotients(gs_ir *ir, const gs_compile_options *options)
 {
     bool better = true;
-    gs_status st = GS_OK;
-    while (better && st == GS_OK) /* ends: every change makes the pass cheaper */
-        st = improve_once(ir, options, &better);
-    return st;
+    while (better) /* ends: every change makes the pass cheaper */
+        GS_TRY(improve_once(ir, options, &better));
+    return GS_OK;
 }
 
 /* ---- rows that edges have anyway ---------------------------------------- */
@@ -291,12 +290,11 @@ static gs_status take_cheaper(gs_ir *ir, gs_ir *changed, const gs_compile_option
 {
     const bool search = gs_ir_count(ir) <= MOST_SEARCHED;
     uint64_t before = 0, after = 0;
-    gs_status st = gs_compile__cut_cost(&before, ir, o, search);
-    if (st == GS_OK)
-        st = gs_compile__cut_cost(&after, changed, o, search);
-    if (st == GS_OK && after < before)
+    GS_TRY(gs_compile__cut_cost(&before, ir, o, search));
+    GS_TRY(gs_compile__cut_cost(&after, changed, o, search));
+    if (after < before)
         gs_ir_swap(ir, changed);
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_compile__share_rows(gs_ir *ir, const gs_compile_options *options)

@@ -99,10 +99,9 @@ gs_status gs_device__check(const gs_device_ops *ops, const char *device)
         {"params", ops->params, sizeof(*ops->params), false, own},
         {"reads", ops->reads, sizeof(*ops->reads), false, own},
     };
-    gs_status st = GS_OK;
-    for (size_t i = 0; i < GS_ARRAY_LEN(nouns) && st == GS_OK; i++)
-        st = check_noun(&nouns[i], device);
-    return st;
+    for (size_t i = 0; i < GS_ARRAY_LEN(nouns); i++)
+        GS_TRY(check_noun(&nouns[i], device));
+    return GS_OK;
 }
 
 gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads)
@@ -193,9 +192,8 @@ gs_status gs_device_run_edges(gs_device *d, const gs_edge_launch *l)
 {
     assert(l != NULL);
     const gs_edges *const e = &l->edges;
-    gs_status st = check_operand(l->dtype, l->scale != NULL, l->types > 0);
-    if (st != GS_OK || (st = check_edges("edge launch", e)) != GS_OK)
-        return st;
+    GS_TRY(check_operand(l->dtype, l->scale != NULL, l->types > 0));
+    GS_TRY(check_edges("edge launch", e));
     if (l->types > 0 && e->type == NULL && !gs_edges_none(e))
         return gs_fail(GS_EINVAL, "edge launch: columns by the type of edges that have none");
     if (l->types > 0 && e->type_bytes != 1 && e->type_bytes != 2 && e->type_bytes != 4)
@@ -261,9 +259,7 @@ gs_status gs_device_finish_sum(gs_device *d, gs_sum_kind kind, const gs_accumula
 static gs_status check_sequence(const gs_sequence_launch *l)
 {
     assert(l != NULL);
-    const gs_status st = check_edges("lstm launch", &l->edges);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check_edges("lstm launch", &l->edges));
     if (l->width == 0 || l->gates == NULL || l->weight == NULL || l->state == NULL || l->cell == NULL)
         return gs_fail(GS_EINVAL, "lstm launch: its rows, its weight or its states have no memory");
     return GS_OK;
@@ -520,18 +516,16 @@ static void add_parts(void *const *part, uint32_t devices, uint64_t count, bool 
 static gs_status reduce_by_host(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64)
 {
     const uint64_t bytes = count * (f64 ? sizeof(double) : sizeof(float));
-    gs_status st = GS_OK;
 
-    for (uint32_t d = 0; d < devices && st == GS_OK; d++)
-        st = device[d]->ops.links->fetch_part(device[d]->context, part[d], bytes);
-    if (st == GS_OK)
-        add_parts(part, devices, count, f64);
-    for (uint32_t d = 0; d < devices && st == GS_OK; d++) {
+    for (uint32_t d = 0; d < devices; d++)
+        GS_TRY(device[d]->ops.links->fetch_part(device[d]->context, part[d], bytes));
+    add_parts(part, devices, count, f64);
+    for (uint32_t d = 0; d < devices; d++) {
         if (d > 0)
             memcpy(part[d], part[0], bytes);
-        st = device[d]->ops.links->put_part(device[d]->context, part[d], bytes);
+        GS_TRY(device[d]->ops.links->put_part(device[d]->context, part[d], bytes));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64)

@@ -156,16 +156,15 @@ static bool is_brought(const gs_program *p, const gs_resident *r)
 static gs_status send_rows(const sending *t)
 {
     const gs_exec *const e = t->e;
-    gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < e->plan->residents; i++) {
         const gs_resident *const r = &e->plan->resident[i];
         if (!is_brought(e->program, r) || (t->graph->spread != NULL && r->file == t->graph->spread->array))
             continue;
-        st = send_bytes(t, slot_rows(t, r), gs_exec_staged_rows(e, r->file, t->graph->slot),
-                        graph_bytes(e, t->graph, r));
+        GS_TRY(send_bytes(t, slot_rows(t, r), gs_exec_staged_rows(e, r->file, t->graph->slot),
+                          graph_bytes(e, t->graph, r)));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status check_pieces(const gs_exec *e, const gs_exec_graph *graph, uint64_t *bytes)
@@ -245,9 +244,8 @@ void *gs_exec_draw_memory(const gs_exec *e) { return e->spread.draw; }
 
 gs_status gs_exec_put(gs_exec *e, const void *to, const void *from, uint64_t bytes)
 {
-    const gs_status st =
-        gs_device_transfer(device_of(e), GS_DEVICE_FROM_HOST, NULL, (void *)(uintptr_t)to, from, bytes);
-    return st != GS_OK ? st : wait_sent(e);
+    GS_TRY(gs_device_transfer(device_of(e), GS_DEVICE_FROM_HOST, NULL, (void *)(uintptr_t)to, from, bytes));
+    return wait_sent(e);
 }
 
 gs_status gs_exec_send(gs_exec *e, const gs_exec_graph *graph, gs_exec_sent *out)
@@ -312,19 +310,18 @@ void *gs_exec__second_at(const gs_exec *e, const gs_exec_device *x, uint64_t off
 gs_status gs_exec__take_results(gs_exec *e)
 {
     gs_device *const d = e->on[0].device;
-    gs_status st = GS_OK;
 
     if (e->graph == NULL || e->on[0].resident == NULL)
         return GS_OK;
-    for (uint32_t i = 0; i < e->plan->residents && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < e->plan->residents; i++) {
         const gs_resident *const r = &e->plan->resident[i];
         if (!gs_exec__crosses(e->program, r) || !e->program->array[r->file].result)
             continue;
         e->stats.copied_out_bytes += graph_bytes(e, e->graph, r);
-        st = gs_device_transfer(d, GS_DEVICE_TO_HOST, NULL, gs_exec_rows(e, r->file), e->on[0].resident + r->offset,
-                                graph_bytes(e, e->graph, r));
+        GS_TRY(gs_device_transfer(d, GS_DEVICE_TO_HOST, NULL, gs_exec_rows(e, r->file), e->on[0].resident + r->offset,
+                                  graph_bytes(e, e->graph, r)));
     }
-    return st == GS_OK ? gs_exec__wait_copied(d, GS_DEVICE_TO_HOST) : st;
+    return gs_exec__wait_copied(d, GS_DEVICE_TO_HOST);
 }
 
 /* NULL stays NULL. */

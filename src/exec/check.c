@@ -38,12 +38,11 @@ static gs_status check_chunk(const gs_exec *e, uint32_t set, uint32_t target, ui
 gs_status gs_exec__check_chunks(const gs_exec *e, uint32_t set, uint32_t target, uint32_t operand,
                                 const uint8_t *data, uint64_t bytes)
 {
-    gs_status st = GS_OK;
-    for (uint64_t at = 0; e->files.verify && at < bytes && st == GS_OK; operand++) {
+    for (uint64_t at = 0; e->files.verify && at < bytes; operand++) {
         const uint64_t length = e->chunks.chunk[set][(uint64_t)target * e->chunks.parts + operand].length;
         if (length > 0)
-            st = check_chunk(e, set, target, operand, data + at);
+            GS_TRY(check_chunk(e, set, target, operand, data + at));
         at += length;
     }
-    return st;
+    return GS_OK;
 }

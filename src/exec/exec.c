@@ -85,16 +85,15 @@ static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_dev
 static gs_status take_arenas(gs_exec *e, const gs_exec_config *c)
 {
     uint32_t own = 0;
-    gs_status st = GS_OK;
-    for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
+    for (uint32_t d = 0; d < e->devices; d++) {
         gs_exec_device *const x = &e->on[d];
         x->arena_bytes = gs_align_up(GS_MAX(e->plan->arena_bytes[d], 1), GS_BLOCK_BYTES);
         if (!gs_device_unified(x->device))
-            st = take_own_arena(e, c, x, own++ == 0);
+            GS_TRY(take_own_arena(e, c, x, own++ == 0));
         else
-            st = take_host_arena(e, c, x);
+            GS_TRY(take_host_arena(e, c, x));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Places memory that devices copy from near to them. */
@@ -300,21 +299,19 @@ gs_status gs_exec_read_rows(gs_exec *e, uint32_t array, uint64_t first, uint64_t
 {
     const uint64_t row_bytes = 4ull * e->program->array[array].width;
     const gs_resident *r = gs_exec__resident_of(e, array);
-    gs_status st = GS_OK;
 
     gs_exec__forget_ahead(e); /* a spilled row comes by way of the ring */
-    while (rows > 0 && st == GS_OK) {
+    while (rows > 0) {
         const uint64_t from = first % e->chunks.interval_rows, n = GS_MIN(rows, e->chunks.interval_rows - from);
-        if (r != NULL && (first + n) * row_bytes <= r->bytes) {
+        if (r != NULL && (first + n) * row_bytes <= r->bytes)
             memcpy(dst, e->region[GS_REGION_RESIDENT] + r->offset + first * row_bytes, n * row_bytes);
-        } else {
-            st = read_spilled(e, array, first, n * row_bytes, dst);
-        }
+        else
+            GS_TRY(read_spilled(e, array, first, n * row_bytes, dst));
         first += n;
         rows -= n;
         dst += n * e->program->array[array].width;
     }
-    return st;
+    return GS_OK;
 }
 
 void gs_exec_span(const gs_exec *e, uint32_t task, double *begin, double *end)

@@ -104,10 +104,9 @@ static gs_status retire(gs_exec_lane *l, bool wait)
 static gs_status note_flight(gs_exec_lane *l, gs_exec_flight flight)
 {
     const bool full = l->flights == (l->kind == GS_LANE_LOAD ? GS_EXEC_LOADS : GS_EXEC_FLIGHT);
-    const gs_status st = full ? retire(l, true) : GS_OK;
-    if (st == GS_OK)
-        l->flight[l->flights++] = flight;
-    return st;
+    GS_TRY(full ? retire(l, true) : GS_OK);
+    l->flight[l->flights++] = flight;
+    return GS_OK;
 }
 
 /* When a copy could begin: what it waits for has ended, and so has the one before it. */

@@ -215,20 +215,19 @@ static gs_status launch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t)
 static gs_status launch_statistics(gs_exec *e, const gs_task *t)
 {
     const gs_stage *s = &e->program->stage[t->stage];
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < s->instrs && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < s->instrs; i++) {
         const uint32_t to = s->instr[i].dst;
         if (gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
             continue;
-        st = gs_exec__reduce_statistic(e, to);
+        GS_TRY(gs_exec__reduce_statistic(e, to));
         /* Every device that has a copy of its own needs it; those on host memory have one together. */
-        for (uint32_t d = 0, on_host = 0; d < e->devices && st == GS_OK; d++)
+        for (uint32_t d = 0, on_host = 0; d < e->devices; d++)
             if (!gs_device_unified(e->on[d].device) || on_host++ == 0)
-                st = gs_device_finish_statistic(e->on[d].device, e->program->param[to].statistic, e->args->made[to],
-                                                e->on[d].statistic[to], e->program->param[to].cols,
-                                                e->chunks.vertices);
+                GS_TRY(gs_device_finish_statistic(e->on[d].device, e->program->param[to].statistic, e->args->made[to],
+                                                  e->on[d].statistic[to], e->program->param[to].cols,
+                                                  e->chunks.vertices));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status timed(gs_exec *e, gs_exec_device *x, const gs_task *t,

@@ -85,9 +85,8 @@ static gs_status check_stretch(gs_exec *e, const gs_task *const *load, uint32_t 
 static gs_status check_all(gs_exec *e, const gs_task *const *load, uint32_t count)
 {
     const uint64_t most = GS_MIN(STRETCH_BYTES, e->region_bytes[GS_REGION_RING]);
-    gs_status st = GS_OK;
 
-    for (uint32_t first = 0, end; first < count && st == GS_OK; first = end) {
+    for (uint32_t first = 0, end; first < count; first = end) {
         const gs_task *const begin = load[first];
         for (end = first + 1; end < count && load[end]->file == begin->file; end++) {
             const uint64_t before = load[end - 1]->source.offset, at = load[end]->source.offset;
@@ -95,9 +94,9 @@ static gs_status check_all(gs_exec *e, const gs_task *const *load, uint32_t coun
                 at + load[end]->bytes - begin->source.offset > most)
                 break;
         }
-        st = check_stretch(e, load + first, end - first);
+        GS_TRY(check_stretch(e, load + first, end - first));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status check_chunks(gs_exec *e)
@@ -261,9 +260,8 @@ static gs_status read_chunk(gs_exec *e, const gs_resident *r, const uint8_t **fr
 static gs_status copy_to(gs_exec *e, const gs_resident *r, const uint8_t *from)
 {
     const gs_exec_device *const x = &e->on[r->memory - GS_DEVICE_MEMORIES];
-    const gs_status st =
-        gs_device_transfer(x->device, GS_DEVICE_FROM_HOST, NULL, x->arena + r->offset, from, r->bytes);
-    return st == GS_OK ? gs_exec__wait_copied(x->device, GS_DEVICE_FROM_HOST) : st;
+    GS_TRY(gs_device_transfer(x->device, GS_DEVICE_FROM_HOST, NULL, x->arena + r->offset, from, r->bytes));
+    return gs_exec__wait_copied(x->device, GS_DEVICE_FROM_HOST);
 }
 
 static gs_status message(gs_exec *e, const gs_resident *r, bool send, uint32_t rank, const uint8_t *from)

@@ -141,15 +141,13 @@ static gs_status transfer_column(sweep *s, const tile *t, uint32_t k, bool write
 /* The same of all columns, where they are spilled. */
 static gs_status transfer(sweep *s, const tile *t, bool write)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t k = 0; k < s->c->columns && st == GS_OK; k++)
+    for (uint32_t k = 0; k < s->c->columns; k++)
         if ((write ? s->c->column[k].write : s->c->column[k].read) && kept_rows(s, k, t) == NULL)
-            st = transfer_column(s, t, k, write);
+            GS_TRY(transfer_column(s, t, k, write));
     gs_io_completion done;
-    while (st == GS_OK && gs_io_reap(s->e->files.io, &done, 1, false) > 0) /* which also begins them */
-        st = take_in(s, &done);
-    return st;
+    while (gs_io_reap(s->e->files.io, &done, 1, false) > 0) /* which also begins them */
+        GS_TRY(take_in(s, &done));
+    return GS_OK;
 }
 
 static gs_status compute(sweep *s, const tile *t)

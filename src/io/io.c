@@ -426,13 +426,9 @@ const char *gs_io_fallback_reason(const gs_io *io) { return io->note; }
 
 gs_status gs_io_add_file(gs_io *io, uint32_t *index, const char *path, gs_io_mode mode)
 {
-    gs_status st;
-
     if (!gs_grow(&io->files, io->file_count, &io->file_capacity, sizeof(*io->files)))
         return gs_fail(GS_ENOMEM, "%s: out of memory opening it", path);
-    st = open_file(&io->files[io->file_count], path, mode, io->test.buffered);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(open_file(&io->files[io->file_count], path, mode, io->test.buffered));
     io->ops->add_file(io->backend, io->file_count, io->files[io->file_count].fd);
     *index = io->file_count++;
     return GS_OK;
@@ -619,9 +615,7 @@ static gs_status check_request(const gs_io *io, const gs_io_request *r)
 
 gs_status gs_io_submit(gs_io *io, const gs_io_request *request)
 {
-    const gs_status st = check_request(io, request);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check_request(io, request));
     slot *const s = pop_slot(&io->free);
     if (s == NULL)
         return GS_EAGAIN; /* no text: callers meet this all the time */

@@ -192,9 +192,7 @@ static gs_status list_whole(listing *x, uint32_t i, gs_place source, gs_place pl
 static gs_status list_pieces(listing *x, uint32_t i, uint32_t rank, gs_place source, gs_place place,
                              const gs_reach *before)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t k = 0; k < x->owners.pieces && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < x->owners.pieces; k++) {
         const gs_piece *const p = &x->owners.piece[k];
         gs_task t = x->whole->task[i];
         if (p->rank != rank)
@@ -203,9 +201,9 @@ static gs_status list_pieces(listing *x, uint32_t i, uint32_t rank, gs_place sou
         t.place = gs_place_behind(place, p->begin);
         t.bytes = p->end - p->begin;
         t.runs = 0;
-        st = list_move(x, i, &t, before);
+        GS_TRY(list_move(x, i, &t, before));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Rows that go by themselves. */

@@ -38,9 +38,8 @@ static gs_status cut(gs_owners *o, uint32_t i, uint64_t begin, uint64_t end, str
     const gs_task *const t = &o->plan->task[i];
     gs_spans *const s = spans_of(o, t, &t->source);
     const uint64_t first = t->source.offset;
-    gs_status st = GS_OK;
 
-    for (uint64_t at = begin; at < end && st == GS_OK;) {
+    for (uint64_t at = begin; at < end;) {
         const uint32_t k = s == NULL ? 0 : gs_spans_find(s, first + at);
         const gs_span *const span = s == NULL || k == s->count ? NULL : gs_spans_at(s, k);
         stretch x = {.begin = at, .end = end, .who = ANYONE, .from = GS_NONE};
@@ -48,10 +47,10 @@ static gs_status cut(gs_owners *o, uint32_t i, uint64_t begin, uint64_t end, str
             x = (stretch){at, GS_MIN(end, span->end - first), span->who, span->from};
         else if (span != NULL)
             x.end = GS_MIN(end, span->begin - first);
-        st = fn(o, i, &x);
+        GS_TRY(fn(o, i, &x));
         at = x.end;
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status each_stretch(gs_owners *o, uint32_t i, stretch_fn *fn)
@@ -246,33 +245,31 @@ gs_status gs_owners_follow(gs_owners *o, uint32_t i)
 static gs_status begin_dealt(gs_owners *o, uint32_t r)
 {
     const gs_resident *const k = &o->plan->resident[r];
-    gs_status st = GS_OK;
 
-    for (uint32_t rank = 0; rank < o->ranks && st == GS_OK; rank++) {
+    for (uint32_t rank = 0; rank < o->ranks; rank++) {
         const gs_piece p = piece_of(o, k, rank);
         if (p.end == p.begin)
             continue;
         want(o, r, rank, p.begin, p.end);
-        st = gs_spans_set(&o->resident, (gs_span){k->offset + p.begin - k->first, k->offset + p.end - k->first, rank,
-                                                  LOADED | r});
+        GS_TRY(gs_spans_set(&o->resident, (gs_span){k->offset + p.begin - k->first, k->offset + p.end - k->first, rank,
+                                                    LOADED | r}));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Of what stays on the hosts, and no pass writes, each rank has the rows of its own intervals. */
 static gs_status begin_lasting(gs_owners *o, const gs_resident *k)
 {
     const uint64_t interval = sizeof(float) * o->program->array[k->file].width * o->interval_rows;
-    gs_status st = GS_OK;
 
-    for (uint32_t rank = 0; rank < o->ranks && st == GS_OK; rank++) {
+    for (uint32_t rank = 0; rank < o->ranks; rank++) {
         const uint64_t begin = GS_MAX(k->first, interval * o->rows->first[rank]),
                        end = GS_MIN(k->first + k->bytes, interval * o->rows->first[rank + 1]);
         if (begin < end)
-            st = gs_spans_set(&o->resident, (gs_span){k->offset + begin - k->first, k->offset + end - k->first, rank,
-                                                      GS_NONE});
+            GS_TRY(gs_spans_set(&o->resident, (gs_span){k->offset + begin - k->first, k->offset + end - k->first, rank,
+                                                        GS_NONE}));
     }
-    return st;
+    return GS_OK;
 }
 
 /* What devices keep comes from what is kept on their hosts. */

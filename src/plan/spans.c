@@ -74,9 +74,7 @@ static gs_status replace(gs_spans *s, uint32_t first, uint32_t end, const gs_spa
             *gs_spans_at(s, first + i) = piece[i];
         return GS_OK;
     }
-    const gs_status st = grow(s, pieces);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(grow(s, pieces));
     move_gap(s, end);
     memcpy(s->span + first, piece, pieces * sizeof(*piece));
     s->gap = first + pieces;

@@ -105,10 +105,9 @@ static gs_status seconds_of(double *out, const struct search *s, gs_plan *plan)
 {
     const gs_simulation_input input = gs_simulation_of(s->l, plan, s->pass);
     gs_predicted x;
-    const gs_status st = gs_simulate_once(&x, plan, &input);
-    if (st == GS_OK)
-        *out = x.seconds;
-    return st;
+    GS_TRY(gs_simulate_once(&x, plan, &input));
+    *out = x.seconds;
+    return GS_OK;
 }
 
 /* Simulates the order that `c` says; the best one is kept. */

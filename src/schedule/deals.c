@@ -414,12 +414,11 @@ static gs_status try_kinds(deals *x, gs_plan_part edges, gs_plan_part vertices, 
 
     for (uint32_t s = 0; s < p->stages; s++)
         x->now[s] = p->stage[s].sums > 0 ? edges : vertices;
-    const gs_status st = try_now(x, worth, &seconds);
-    if (st == GS_OK)
-        note(x, edges, vertices, false, seconds);
-    if (st == GS_OK && edges.others == 0 && vertices.others == 0)
+    GS_TRY(try_now(x, worth, &seconds));
+    note(x, edges, vertices, false, seconds);
+    if (edges.others == 0 && vertices.others == 0)
         note_alone(x, seconds);
-    return st;
+    return GS_OK;
 }
 
 /* ---- what is tried ---- */
@@ -428,11 +427,10 @@ static gs_status try_kinds(deals *x, gs_plan_part edges, gs_plan_part vertices, 
 static gs_status deal_less(deals *x)
 {
     static const double less[] = {0.7, 0.4, 0};
-    gs_status st = GS_OK;
 
-    for (size_t k = 0; k < GS_ARRAY_LEN(less) - (x->config->topology->all ? 1 : 0) && st == GS_OK && !x->full; k++)
-        st = try_kinds(x, (gs_plan_part){1, less[k]}, (gs_plan_part){1, less[k]}, 1);
-    return st;
+    for (size_t k = 0; k < GS_ARRAY_LEN(less) - (x->config->topology->all ? 1 : 0) && !x->full; k++)
+        GS_TRY(try_kinds(x, (gs_plan_part){1, less[k]}, (gs_plan_part){1, less[k]}, 1));
+    return GS_OK;
 }
 
 /* Of devices of two kinds, or of which some have more memory, the plan does not know beforehand which are the better
@@ -468,11 +466,10 @@ static gs_status place_kinds(deals *x)
 {
     static const gs_plan_part kinds[][2] = {{{1, 0}, {0, 1}}, {{0, 1}, {1, 0}}, {{1, 0}, {1, 1}},
                                     {{0, 1}, {1, 1}}, {{1, 1}, {1, 0}}, {{1, 1}, {0, 1}}};
-    gs_status st = GS_OK;
 
-    for (size_t k = 0; k < GS_ARRAY_LEN(kinds) && st == GS_OK && !x->full; k++)
-        st = try_kinds(x, kinds[k][0], kinds[k][1], KINDS_WORTH);
-    return st;
+    for (size_t k = 0; k < GS_ARRAY_LEN(kinds) && !x->full; k++)
+        GS_TRY(try_kinds(x, kinds[k][0], kinds[k][1], KINDS_WORTH));
+    return GS_OK;
 }
 
 static void set_named(const deals *x, uint32_t like, gs_plan_part to)

@@ -599,10 +599,7 @@ static gs_status list_owners(struct emitter *e, uint32_t array, uint32_t first, 
 {
     for (uint32_t s = by; s-- > first;) {
         const gs_stage *const stage = &e->l->program->stage[s];
-        const gs_status st =
-            gs_emit__grow((void **)&e->spill.owner, room, *count + stage->regs, sizeof(*e->spill.owner));
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_emit__grow((void **)&e->spill.owner, room, *count + stage->regs, sizeof(*e->spill.owner)));
         for (uint32_t r = 0; r < stage->regs; r++)
             if (stage->reg[r].kind == GS_REG_TEMP && stage->reg[r].array != GS_NONE &&
                 share_bytes(e->plan, array, stage->reg[r].array))

@@ -188,13 +188,10 @@ static gs_status read_chunks(struct emitter *e, uint32_t target, uint32_t first,
                  .file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]), .target = target, .operand = first,
                  .source = gs_place_on_disk(c->offset), .bytes = end->offset + end->length - c->offset};
     struct unit all;
-    gs_status st = gs_emit__take(e, &e->memory[GS_HOST], t.bytes, &all);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_emit__take(e, &e->memory[GS_HOST], t.bytes, &all));
     t.place = all.place;
-    if ((st = gs_emit__add_read(e, &t, t.bytes, &all)) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__add_read(e, &t, t.bytes, &all));
     for (uint32_t k = 0; k < count; k++) {
         if (c[k].edges == 0)
             continue;
@@ -309,13 +306,11 @@ void gs_emit__list_ends(struct emitter *e)
 static gs_status add_places(struct emitter *e, uint32_t sum, uint32_t local)
 {
     gs_plan *p = e->plan;
-    gs_status st;
     if (e->c->counts) { /* where they are is asked by nobody */
         p->regs += GS_SUM_PLACES;
         return GS_OK;
     }
-    if ((st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + GS_SUM_PLACES, sizeof(*p->reg))) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + GS_SUM_PLACES, sizeof(*p->reg)));
     for (int k = 0; k < GS_SUM_PLACES; k++)
         p->reg[p->regs++] = gs_emit__sum_place(e, sum, k, local);
     return GS_OK;
@@ -323,17 +318,16 @@ static gs_status add_places(struct emitter *e, uint32_t sum, uint32_t local)
 
 static gs_status frame_sum(struct emitter *e, struct block b, uint32_t sum, gs_task_kind kind)
 {
-    gs_status st = GS_OK;
     uint32_t task;
-    for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
+    for (uint32_t t = 0; t < b.count; t++) {
         const gs_task frame = {.kind = kind, .sum = sum, .first_reg = e->plan->regs,
                                .rows = gs_layout_rows(e->l, e->stage, b.first + t)};
         if (frame.rows == 0)
             continue;
-        if ((st = add_places(e, sum, t)) == GS_OK)
-            st = gs_emit__task(e, &frame, &task);
+        GS_TRY(add_places(e, sum, t));
+        GS_TRY(gs_emit__task(e, &frame, &task));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status zero_sum(struct emitter *e, struct block b, uint32_t sum)
@@ -349,20 +343,18 @@ static gs_status zero_sum(struct emitter *e, struct block b, uint32_t sum)
 static gs_status begin_sums(struct emitter *e, struct block b)
 {
     const gs_stage *s = gs_emit__stage(e);
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
-        st = gs_stage_sums_rows(s, i) ? zero_sum(e, b, i) : frame_sum(e, b, i, GS_TASK_BEGIN);
-    return st;
+    for (uint32_t i = 0; i < s->sums; i++)
+        GS_TRY(gs_stage_sums_rows(s, i) ? zero_sum(e, b, i) : frame_sum(e, b, i, GS_TASK_BEGIN));
+    return GS_OK;
 }
 
 static gs_status finish_sums(struct emitter *e, struct block b)
 {
     const gs_stage *s = gs_emit__stage(e);
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
+    for (uint32_t i = 0; i < s->sums; i++)
         if (!gs_stage_sums_rows(s, i))
-            st = frame_sum(e, b, i, GS_TASK_FINISH);
-    return st;
+            GS_TRY(frame_sum(e, b, i, GS_TASK_FINISH));
+    return GS_OK;
 }
 
 /* ---- rows at the target end ---- */
@@ -415,15 +407,13 @@ static gs_status add_scale_place(struct emitter *e, gs_task *t, uint32_t sum, ui
 {
     const uint32_t scale = rows_of(e, sum)->scale;
     gs_plan *p = e->plan;
-    gs_status st;
 
     t->first_reg = 0;
     if (scale == GS_NONE)
         return GS_OK;
     const struct unit *u = operand_of(e, scale);
     t->first_reg = p->regs;
-    if ((st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + 1, sizeof(*p->reg))) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + 1, sizeof(*p->reg)));
     p->reg[p->regs] = u->place;
     p->reg[p->regs++].offset += first * e->l->row_bytes[scale];
     gs_emit__wait(e, u->read);
@@ -452,13 +442,11 @@ static gs_status add_program_task(struct emitter *e, gs_task *t, uint32_t local,
 {
     const gs_stage *s = gs_emit__stage(e);
     gs_plan *p = e->plan;
-    gs_status st;
 
     t->sum = GS_NONE;
     t->place = t->source = (gs_place){0};
     t->first_reg = p->regs;
-    if ((st = gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + s->edge_regs, sizeof(*p->reg))) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + s->edge_regs, sizeof(*p->reg)));
     gs_emit__wait(e, chunk->read);
     for (uint32_t r = 0; r < s->edge_regs; r++) {
         const gs_edge_reg *reg = &s->edge_reg[r];
@@ -471,8 +459,7 @@ static gs_status add_program_task(struct emitter *e, gs_task *t, uint32_t local,
         gs_emit__wait(e, u ? u->read : GS_NONE);
     }
     for (uint32_t i = 0; i < s->sums; i++)
-        if ((st = add_places(e, i, local)) != GS_OK)
-            return st;
+        GS_TRY(add_places(e, i, local));
     return gs_emit__task(e, t, last);
 }
 
@@ -509,26 +496,25 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
 static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operand, uint32_t *last)
 {
     const gs_stage *s = gs_emit__stage(e);
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < s->sums; i++) {
         gs_row_run run;
         if (!adds_own(e, b, operand, i))
             continue;
         const uint32_t array = rows_of(e, i)->array;
         const struct unit *rows = operand_of(e, array);
         const uint64_t width = gs_sum_width(s, i, GS_SUM_ACC);
-        for (uint32_t k = 0; st == GS_OK && gs_layout_own_run(e->l, e->stage, array, operand, &k, &run);) {
+        for (uint32_t k = 0; gs_layout_own_run(e->l, e->stage, array, operand, &k, &run);) {
             gs_task t = {.kind = GS_TASK_SELF, .sum = i, .operand = operand, .rows = run.rows,
                          .first_row = gs_interval_first(e->l->chunks, operand) + run.first, .source = rows->place,
                          .place = gs_emit__sum_place(e, i, GS_SUM_ACC, operand - b.first)};
             t.source.offset += run.first * e->l->row_bytes[array];
             t.place.offset += run.first * width * sizeof(float);
             gs_emit__wait(e, rows->read);
-            if ((st = add_scale_place(e, &t, i, run.first)) == GS_OK)
-                st = gs_emit__task(e, &t, last);
+            GS_TRY(add_scale_place(e, &t, i, run.first));
+            GS_TRY(gs_emit__task(e, &t, last));
         }
     }
-    return st;
+    return GS_OK;
 }
 
 /* Where chunks are read for several operand intervals: those from this one on. */
@@ -536,17 +522,15 @@ static gs_status load_group(struct emitter *e, uint32_t operand)
 {
     const struct block b = e->seat[0].block;
     uint64_t bytes = 0;
-    gs_status st = GS_OK;
 
     e->ends.group_first = operand;
     e->ends.group_end = groups_chunks(e) ? emit_group_end(e, b, operand, &bytes) : operand + 1;
     if (is_alone(e))
         return GS_OK;
     gs_ring_group(&e->memory[GS_HOST].ring, bytes);
-    for (uint32_t t = 0; t < b.count && st == GS_OK; t++)
-        st = load_chunks(e, b.first + t, operand, e->ends.group_end - operand,
-                         &e->ends.chunk[t * GS_CHUNK_GROUP]);
-    return st;
+    for (uint32_t t = 0; t < b.count; t++)
+        GS_TRY(load_chunks(e, b.first + t, operand, e->ends.group_end - operand, &e->ends.chunk[t * GS_CHUNK_GROUP]));
+    return GS_OK;
 }
 
 /* Most bytes of a chunk from this operand interval that comes alone to the host: rows in the middle of the ring, while
@@ -570,7 +554,6 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
     const uint32_t count = needed_end(e, operand, gs_emit__needed_by(e, operand, needs));
     bool reads[GS_PLAN_DEVICES];
     uint64_t together = largest_chunk(e, operand) + beside;
-    gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < e->ends.operands; a++)
         together += list_readers(e, operand, e->ends.operand_array[a], needs, reads)
@@ -578,7 +561,7 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
                         : 0;
     gs_ring_group(&host->ring, together);
     gs_emit__drop_runs(e);
-    for (uint32_t a = 0; a < e->ends.operands && st == GS_OK; a++) {
+    for (uint32_t a = 0; a < e->ends.operands; a++) {
         struct unit *at[GS_PLAN_DEVICES];
         for (uint32_t d = 0; d < e->devices; d++)
             e->seat[d].operand[a] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
@@ -589,9 +572,9 @@ gs_status gs_emit__load_operands(struct emitter *e, uint32_t operand, const bool
         struct want w = {.unit = gs_emit__array_unit(e, e->ends.operand_array[a], operand), .rows = count,
                          .by_edges = true, .mask = gs_emit__needed_by(e, operand, reads)};
         w.whole = w.mask == NULL;
-        st = gs_emit__deliver(e, &w, at);
+        GS_TRY(gs_emit__deliver(e, &w, at));
     }
-    return st;
+    return GS_OK;
 }
 
 /* The first chunk of each block from an operand interval is looked up before its turn: the tables of a fine grid are
@@ -609,27 +592,26 @@ static void look_ahead(const struct emitter *e, uint32_t operand)
 static gs_status sum_operand(struct emitter *e, uint32_t operand)
 {
     bool needs[GS_PLAN_DEVICES];
-    gs_status st;
 
     look_ahead(e, operand + OPERANDS_AHEAD);
     if (!gs_emit__list_needs(e, operand, needs))
         return GS_OK;
-    if ((operand >= e->ends.group_end && (st = load_group(e, operand)) != GS_OK) ||
-        (st = gs_emit__load_operands(e, operand, needs, 0)) != GS_OK)
-        return st;
-    for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
+    if (operand >= e->ends.group_end)
+        GS_TRY(load_group(e, operand));
+    GS_TRY(gs_emit__load_operands(e, operand, needs, 0));
+    for (uint32_t d = 0; d < e->devices; d++) {
         struct seat *const seat = &e->seat[d];
         if (!needs[d])
             continue;
         e->device = d;
-        st = add_own_rows(e, seat->block, operand, &seat->last);
+        GS_TRY(add_own_rows(e, seat->block, operand, &seat->last));
         const struct block b = seat->block;
-        for (uint32_t t = b.first; st == GS_OK && (t = next_chunk(e, b, t, operand)) < b.first + b.count; t++)
-            st = sum_chunk(e, b, t - b.first, operand, &seat->last);
-        for (uint32_t a = 0; a < e->ends.operands && st == GS_OK; a++)
+        for (uint32_t t = b.first; (t = next_chunk(e, b, t, operand)) < b.first + b.count; t++)
+            GS_TRY(sum_chunk(e, b, t - b.first, operand, &seat->last));
+        for (uint32_t a = 0; a < e->ends.operands; a++)
             gs_emit__release(e, &seat->operand[a], seat->last);
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_emit__edge_pass(struct emitter *e)

@@ -57,12 +57,10 @@ static gs_status place(struct emitter *e, struct memory *m, uint64_t bytes, uint
 
 gs_status gs_emit__add_read(struct emitter *e, gs_task *t, uint64_t bytes, struct unit *out)
 {
-    const gs_status st = gs_emit__task(e, t, &out->read);
-    if (st == GS_OK) {
-        e->pass->read_bytes += bytes;
-        e->pass->read_requests += GS_MAX(t->runs, 1);
-    }
-    return st;
+    GS_TRY(gs_emit__task(e, t, &out->read));
+    e->pass->read_bytes += bytes;
+    e->pass->read_requests += GS_MAX(t->runs, 1);
+    return GS_OK;
 }
 
 /* Which runs of what stands for `t` it brings: all of it without a mask. *bytes: of those. */
@@ -71,14 +69,12 @@ static gs_status choose_runs(struct emitter *e, gs_task *t, const gs_run_extent 
 {
     gs_plan *p = e->plan;
     const uint64_t room = x->bytes / x->unit + 1;
-    gs_status st;
 
     *bytes = x->bytes;
     if (mask == NULL)
         return GS_OK;
-    if ((st = gs_emit__grow((void **)&p->run, &e->room.run, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
-                            sizeof(*p->run))) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__grow((void **)&p->run, &e->room.run, (uint32_t)GS_MIN(p->runs + room, UINT32_MAX),
+                         sizeof(*p->run)));
     *bytes = gs_runs_choose(p->run + p->runs, (uint32_t)room, &t->runs, e->l, x, mask);
     t->first_run = p->runs;
     p->runs += t->runs;
@@ -170,13 +166,10 @@ static gs_status need_on_host(struct emitter *e, const struct want *w, struct un
 /* `t`: bytes and runs of a move to where `out` is. */
 static gs_status move_to(struct emitter *e, gs_task *t, const struct unit *from, struct unit *out)
 {
-    gs_status st;
-
     t->place = out->place;
     t->source = from->place;
     gs_emit__wait(e, from->read);
-    if ((st = gs_emit__task(e, t, &out->read)) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__task(e, t, &out->read));
     const uint64_t bytes = gs_task_bytes(e->plan, t);
     *(gs_link_driver(gs_task_way(t)) == GS_DRIVER_PEER ? &e->pass->forward_bytes : &e->pass->upload_bytes) += bytes;
     gs_emit__came(e, out, out->read, bytes);
@@ -188,12 +181,11 @@ gs_status gs_emit__fetch(struct emitter *e, uint64_t bytes, struct unit *u)
     struct memory *const m = gs_emit__memory_here(e);
     struct unit here = {.read = GS_NONE, .ring = NOT_STAGED};
     gs_task t = {.kind = GS_TASK_MOVE, .bytes = bytes};
-    gs_status st;
 
     if (u->place.memory == m->number)
         return GS_OK;
-    if ((st = gs_emit__take(e, m, bytes, &here)) != GS_OK || (st = move_to(e, &t, u, &here)) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__take(e, m, bytes, &here));
+    GS_TRY(move_to(e, &t, u, &here));
     gs_emit__release(e, u, here.read);
     *u = here;
     return GS_OK;
@@ -281,12 +273,10 @@ static gs_status look_at_maker(struct emitter *e, struct delivery *v)
     const uint32_t by = e->spill.maker == NULL || gs_emit__is_chunk(e, w->unit) ? 0 : e->spill.maker[w->unit];
     struct want how = {.unit = w->unit, .first = w->first, .rows = w->rows, .again = w->again, .serves = true};
     uint64_t to;
-    gs_status st;
 
     if (by == 0 || v->at[by - 1] != NULL || e->l->config->no_chain || e->l->memory.apart)
         return GS_OK;
-    if ((st = gs_emit__look(e, &e->memory[e->seat[by - 1].memory], &how, &v->maker, &to)) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__look(e, &e->memory[e->seat[by - 1].memory], &how, &v->maker, &to));
     if (!gs_emit__is_there(&v->maker)) {
         v->maker.place.memory = (uint8_t)e->seat[by - 1].memory;
         gs_emit__cache_release(e, &v->maker, GS_NONE);
@@ -347,15 +337,12 @@ static gs_status list_rows(struct emitter *e, gs_task *t, const uint64_t *bits)
 {
     gs_plan *const p = e->plan;
     const uint32_t words = (uint32_t)gs_task_row_words(t);
-    gs_status st;
 
     t->first_word = p->row_words - words;
     if (p->row_words >= words && memcmp(p->row_bits + t->first_word, bits, words * sizeof(*bits)) == 0)
         return GS_OK;
     t->first_word = p->row_words;
-    if ((st = gs_emit__grow((void **)&p->row_bits, &e->room.row_word, p->row_words + words, sizeof(*p->row_bits))) !=
-        GS_OK)
-        return st;
+    GS_TRY(gs_emit__grow((void **)&p->row_bits, &e->room.row_word, p->row_words + words, sizeof(*p->row_bits)));
     memcpy(p->row_bits + p->row_words, bits, words * sizeof(*bits));
     p->row_words += words;
     return GS_OK;
@@ -418,10 +405,8 @@ static gs_status cut(struct emitter *e, const gs_task *t, gs_block_run *part, ui
     const uint32_t runs = GS_MAX(t->runs, 1u);
     gs_plan *const p = e->plan;
     uint32_t blocks = 0, done = 0, at = 0, used = 0;
-    const gs_status st = gs_emit__grow((void **)&p->run, &e->room.run, p->runs + runs + parts, sizeof(*p->run));
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_emit__grow((void **)&p->run, &e->room.run, p->runs + runs + parts, sizeof(*p->run)));
     for (uint32_t i = 0; i < runs; i++)
         blocks += t->runs > 0 ? p->run[t->first_run + i].blocks : whole.blocks;
     *divided = blocks >= parts;
@@ -459,7 +444,6 @@ static gs_status move_over(struct emitter *e, struct delivery *v, const gs_hop *
     const uint32_t d = device_of(hop->to);
     struct unit *const out = v->at[d];
     struct unit from = hop->from == GS_HOST ? v->host : *v->at[device_of(hop->from)];
-    gs_status st = GS_OK;
 
     e->device = d;
     t->operand = gs_emit__is_chunk(e, v->want->unit) ? t->operand : 0;
@@ -472,9 +456,8 @@ static gs_status move_over(struct emitter *e, struct delivery *v, const gs_hop *
     if (gs_emit__is_there(out))
         gs_emit__wait(e, out->read);
     else
-        st = place(e, gs_emit__memory_here(e), t->bytes, v->to[d], out);
-    if (st != GS_OK || (st = move_to(e, t, &from, out)) != GS_OK)
-        return st;
+        GS_TRY(place(e, gs_emit__memory_here(e), t->bytes, v->to[d], out));
+    GS_TRY(move_to(e, t, &from, out));
     v->came[d][hop->part] = out->read;
     if (hop->from == GS_HOST)
         v->sent[v->sends++] = out->read;
@@ -489,38 +472,35 @@ static gs_status move_lot(struct emitter *e, struct delivery *v, gs_task *t, uin
                           bool *divided)
 {
     const bool chooses = v->want->by_edges && !stays_whole(v, first, end), each = e->l->config->no_chain;
-    gs_status st = GS_OK;
 
     *divided = true;
     t->runs = t->first_run = t->row_bytes = 0;
     t->moved_rows = 0;
-    for (uint32_t i = first; i < end && st == GS_OK; i++) {
+    for (uint32_t i = first; i < end; i++) {
         if (chooses && (i == first || each))
-            st = choose_moved(e, v, t, i, each ? i + 1 : end);
-        if (st == GS_OK && i == first && v->route.parts > 1)
-            st = cut(e, t, v->part, v->route.parts, divided);
-        if (st != GS_OK || !*divided)
-            return st;
+            GS_TRY(choose_moved(e, v, t, i, each ? i + 1 : end));
+        if (i == first && v->route.parts > 1)
+            GS_TRY(cut(e, t, v->part, v->route.parts, divided));
+        if (!*divided)
+            return GS_OK;
         if (v->route.parts > 1) {
             t->first_run = v->part[v->route.hop[i].part].first;
             t->runs = v->part[v->route.hop[i].part].blocks;
         }
-        st = move_over(e, v, &v->route.hop[i], t);
+        GS_TRY(move_over(e, v, &v->route.hop[i], t));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status move_all(struct emitter *e, struct delivery *v, gs_task *t, bool *divided)
 {
-    gs_status st = GS_OK;
-
     *divided = true;
-    for (uint32_t first = 0, end; first < v->route.hops && st == GS_OK && *divided; first = end) {
+    for (uint32_t first = 0, end; first < v->route.hops && *divided; first = end) {
         for (end = first; end < v->route.hops && v->route.hop[end].lot == v->route.hop[first].lot;)
             end++;
-        st = move_lot(e, v, t, first, end, divided);
+        GS_TRY(move_lot(e, v, t, first, end, divided));
     }
-    return st;
+    return GS_OK;
 }
 
 /* What is to be moved of the unit: all of it where somebody keeps it, or of rows that edges name. */
@@ -709,12 +689,10 @@ static gs_status write_home(struct emitter *e, const struct want *w, uint64_t by
     const gs_task t = {.kind = GS_TASK_MOVE, .file = array, .source = u->place,
                        .place = gs_place_on_disk(gs_emit__spilled_at(e, array, w->unit % e->l->parts) + first),
                        .bytes = gs_align_up(bytes, GS_BLOCK_BYTES)};
-    gs_status st;
 
     gs_emit__wait(e, u->read);
     gs_emit__wait_for_owners(e, &t);
-    if ((st = gs_emit__task(e, &t, &u->read)) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__task(e, &t, &u->read));
     note_written(e, w->unit, u->read);
     e->spill.looked[w->unit].mixed |= t.place.offset < e->spill.looked[w->unit].last;
     e->spill.looked[w->unit].last = t.place.offset;

@@ -157,20 +157,19 @@ static gs_status unroll_here(struct emitter *e, uint32_t operand, bool needs, ui
     const struct block b = gs_emit__here(e)->block;
     const uint64_t bytes = gs_state_bytes(e->l, gs_emit__stage(e));
     uint32_t last = GS_NONE;
-    gs_status st = GS_OK;
 
-    for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
+    for (uint32_t t = 0; t < b.count; t++) {
         gs_task task = {.kind = GS_TASK_UNROLL, .target = b.first + t, .operand = operand};
         if (!gs_emit__target_needed(e, b.first + t))
             continue;
         if (from != to)
-            st = copy(e, state_place(e, to, t, false), state_place(e, from, t, false), bytes, &last);
-        if (st == GS_OK && has_edges(e, b.first + t, operand))
-            st = chunk_task(e, &task, to, t, GS_NONE, &last);
+            GS_TRY(copy(e, state_place(e, to, t, false), state_place(e, from, t, false), bytes, &last));
+        if (has_edges(e, b.first + t, operand))
+            GS_TRY(chunk_task(e, &task, to, t, GS_NONE, &last));
     }
-    if (st == GS_OK && needs)
+    if (needs)
         gs_emit__release(e, &gs_emit__here(e)->operand[0], last);
-    return st;
+    return GS_OK;
 }
 
 /* The states at the start of the operand after the `index`-th, from those at its own. */

@@ -177,7 +177,6 @@ void gs_emit__drop_runs(struct emitter *e)
 static gs_status list_task(struct emitter *e, const gs_task *t, uint16_t device, uint32_t waits)
 {
     gs_plan *const p = e->plan;
-    gs_status st;
 
     if (e->c->counts) {
         e->counted.deps += waits;
@@ -185,9 +184,8 @@ static gs_status list_task(struct emitter *e, const gs_task *t, uint16_t device,
         p->regs = 0;
         return GS_OK;
     }
-    if ((st = gs_emit__grow((void **)&p->task, &e->room.task, p->tasks + 1, sizeof(*p->task))) != GS_OK ||
-        (st = gs_emit__grow((void **)&p->dep, &e->room.dep, p->deps + waits, sizeof(*p->dep))) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__grow((void **)&p->task, &e->room.task, p->tasks + 1, sizeof(*p->task)));
+    GS_TRY(gs_emit__grow((void **)&p->dep, &e->room.dep, p->deps + waits, sizeof(*p->dep)));
     gs_task *const out = &p->task[p->tasks];
     *out = *t;
     out->stage = e->stage;
@@ -202,10 +200,9 @@ static gs_status list_task(struct emitter *e, const gs_task *t, uint16_t device,
 
 static gs_status note_moved(struct moved **list, uint32_t *count, uint32_t *room, struct moved m)
 {
-    const gs_status st = gs_emit__grow((void **)list, room, *count + 1, sizeof(**list));
-    if (st == GS_OK)
-        (*list)[(*count)++] = m;
-    return st;
+    GS_TRY(gs_emit__grow((void **)list, room, *count + 1, sizeof(**list)));
+    (*list)[(*count)++] = m;
+    return GS_OK;
 }
 
 /* What tasks behind this one will ask of it. */
@@ -213,10 +210,8 @@ static gs_status note_made(struct emitter *e, const gs_task *t, uint32_t lane, u
 {
     struct made *const m = &e->made;
     const uint32_t task = e->plan->tasks;
-    gs_status st = gs_emit__grow((void **)&m->lane, &e->room.lane, task + 1, sizeof(*m->lane));
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_emit__grow((void **)&m->lane, &e->room.lane, task + 1, sizeof(*m->lane)));
     m->lane[task] = (uint8_t)lane;
     if (lane == GS_LANE_WRITE)
         return note_moved(&m->write, &m->writes, &e->room.write,
@@ -239,7 +234,6 @@ uint32_t gs_emit__writes_from(const struct emitter *e, uint32_t task)
 gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
 {
     gs_plan *p = e->plan;
-    gs_status st;
     if (e->l->config->no_pipeline && gs_task_reads(t)) {
         gs_emit__wait(e, e->last_compute);
         gs_emit__wait(e, e->last_write);
@@ -250,8 +244,8 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     if (e->wait.count + GS_PLAN_LANES > WAITS || !has_room(e))
         return GS_ENOFIT;
     const uint32_t n = gs_emit__settle_waits(e, lane);
-    if ((st = list_task(e, t, device, n)) != GS_OK || (st = note_made(e, t, lane, n)) != GS_OK)
-        return st;
+    GS_TRY(list_task(e, t, device, n));
+    GS_TRY(note_made(e, t, lane, n));
     e->wait.count = 0;
     if (gs_task_writes(t))
         e->last_write = p->tasks;

@@ -112,24 +112,22 @@ static gs_status zero_around(struct emitter *e, uint32_t interval, uint32_t from
 {
     const gs_stage *s = gs_emit__stage(e);
     uint32_t task;
-    gs_status st = GS_OK;
-    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < s->regs; r++) {
         const gs_reg *reg = &s->reg[r];
         if (!is_output(reg) || interval < e->c->kept_intervals[reg->array] || e->tile[r].in_cache)
             continue;
         const uint64_t row = e->l->row_bytes[reg->array], head = from * row % GS_BLOCK_BYTES;
         const uint64_t end = head + rows * row;
-        if ((st = gs_emit__zero(e, e->tile[r].place, head, &task)) == GS_OK)
-            st = gs_emit__zero(e, gs_place_behind(e->tile[r].place, end), stored_bytes(row, from, rows) - end, &task);
+        GS_TRY(gs_emit__zero(e, e->tile[r].place, head, &task));
+        GS_TRY(gs_emit__zero(e, gs_place_behind(e->tile[r].place, end), stored_bytes(row, from, rows) - end, &task));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status settle_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, uint32_t made)
 {
     const gs_stage *s = gs_emit__stage(e);
-    gs_status st = GS_OK;
-    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < s->regs; r++) {
         if (!is_output(&s->reg[r]))
             continue;
         const struct want w = output_of(e, r, interval, from, rows);
@@ -138,9 +136,9 @@ static gs_status settle_outputs(struct emitter *e, uint32_t interval, uint32_t f
             !gs_layout_holds(e->l, s->reg[r].array, interval, from, rows))
             gs_emit__release(e, &e->tile[r], made); /* the file stays 0 there */
         else
-            st = gs_emit__settle_home(e, &w, output_bytes(e, &w), &e->tile[r]);
+            GS_TRY(gs_emit__settle_home(e, &w, output_bytes(e, &w), &e->tile[r]));
     }
-    return st;
+    return GS_OK;
 }
 
 /* A tile's inputs and outputs are live together, and so are an interval's narrow arrays. */

@@ -23,11 +23,8 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
     gs_predicted x;
     const gs_simulation_input input = {s->plan, s->program, s->edges.set, parts, &s->machine.cost,
                                        &s->machine.wires, pass, gs_session_host_cost(s)};
-    const gs_status st = s->config.batch != NULL ? gs_simulate(&x, &input) /* its one chunk is another each time */
-                                                 : gs_simulate_once(&x, s->plan, &input);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(s->config.batch != NULL ? gs_simulate(&x, &input) : gs_simulate_once(&x, s->plan, &input));
     *out = (gs_pass_report){
         .blocks = planned->blocks,
         .tasks = planned->tasks,

@@ -234,18 +234,17 @@ static void observe_disk(const gs_session *s, const gs_profile *p, gs_cost_recor
 gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
 {
     gs_cost_record record;
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < s->machine.kinds && p->epochs > 0 && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < s->machine.kinds && p->epochs > 0; k++) {
         const char *const name = gs_device_name(s->machine.device[s->machine.kind[k]]);
         gs_cost_record_load(&record, name);
         if (k == 0)
             observe_disk(s, p, &record);
         note_others(p, &record);
         gs_fit_add_newer(&record.fit, OLDER_SHARE, &(k == 0 ? p->fit : p->host_fit)[median_epoch(p, p->computing)]);
-        st = gs_cost_record_save(&record, name);
+        GS_TRY(gs_cost_record_save(&record, name));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_profile_remember_batches(const gs_profile *p, const gs_device *device)

@@ -234,10 +234,9 @@ static gs_status take_part(gs_session *s)
     if ((s->program->tables > 0 || s->pairs.judged != GS_NONE) && rows.first == NULL)
         return gs_fail(GS_EUNSUPPORTED, ".topology %s: says how ranks lie, and rows of vertices that are learned, or "
                        "that pairs read, are dealt by the store alone; leave it out", s->config.options->topology);
-    const gs_status st = compare_plans(s);
-    return st == GS_OK ? gs_plan_take_part(&s->run.part, s->plan, s->program, t->parts, t->interval_rows,
-                                           rows.first != NULL ? &rows : NULL, gs_ranks_self())
-                       : st;
+    GS_TRY(compare_plans(s));
+    return gs_plan_take_part(&s->run.part, s->plan, s->program, t->parts, t->interval_rows,
+                             rows.first != NULL ? &rows : NULL, gs_ranks_self());
 }
 
 static gs_status start(gs_session *s)

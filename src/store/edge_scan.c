@@ -26,11 +26,9 @@
 gs_status gs_window__open(gs_window *w, char *path, uint64_t base, uint64_t capacity, uint64_t room)
 {
     *w = (gs_window){.path = path, .fd = -1, .capacity = capacity, .base = base};
-    gs_status st;
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "no memory to verify a file");
-    if ((st = gs_file_open_own(&w->fd, &w->file_bytes, path)) != GS_OK)
-        return st;
+    GS_TRY(gs_file_open_own(&w->fd, &w->file_bytes, path));
     if ((w->buffer = gs_alloc_pages(capacity)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a buffer of %lu bytes", path, capacity);
     const uint64_t pages = (uint64_t)GS_MAX(sysconf(_SC_PHYS_PAGES), 0), page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -69,13 +67,10 @@ gs_status gs_window__get(gs_window *w, const void **data, uint64_t offset, uint6
         const uint64_t file_end = w->base + w->file_bytes,
                        last = GS_MIN(gs_align_up(GS_MIN(end, file_end), GS_BLOCK_BYTES), file_end);
         const uint64_t left = offset < last ? last - offset : 0, take = GS_MAX(bytes, GS_MIN(left, w->capacity));
-        gs_status st;
         w->valid = 0;
         if (offset < w->base)
             return gs_extent_check((gs_extent){w->base, w->file_bytes}, offset, bytes, w->path);
-        st = read_window(w, offset - w->base, take);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(read_window(w, offset - w->base, take));
         w->read_bytes += take;
         w->first = offset;
         w->valid = take;
@@ -199,9 +194,8 @@ static uint64_t end_of_run(const gs_edge_scanner *e, gs_direction d, const uint8
 gs_status gs_edge_scanner_run(gs_edge_scanner *e, const uint8_t *wanted, gs_edge_visit *visit, void *context)
 {
     const gs_chunk_table *t = gs_store_chunks(e->store);
-    gs_status st = GS_OK;
 
-    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts && st == GS_OK; k++) {
+    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts; k++) {
         const chunk_at at = {t->shared ? GS_BY_DEST : e->direction, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts)};
         const gs_chunk *const chunk = &t->chunk[at.direction][k];
         uint64_t end = UINT64_MAX;
@@ -210,10 +204,10 @@ gs_status gs_edge_scanner_run(gs_edge_scanner *e, const uint8_t *wanted, gs_edge
             continue;
         if (wanted != NULL && !gs_window__holds(&e->window, chunk->offset, chunk->length))
             end = end_of_run(e, at.direction, wanted, k);
-        if ((st = view_checked(&view, e->store, &e->window, at, end)) == GS_OK)
-            st = visit(context, at.target, at.operand, &view);
+        GS_TRY(view_checked(&view, e->store, &e->window, at, end));
+        GS_TRY(visit(context, at.target, at.operand, &view));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_edge_scan(const gs_store *s, gs_direction d, uint64_t memory, const uint8_t *wanted, gs_edge_visit *visit,
@@ -277,19 +271,18 @@ static gs_status visit_copied(const gs_chunk_table *t, gs_direction d, const uin
 {
     const uint8_t *const has = bytes;
     const gs_chunk *const c = t->chunk[d];
-    gs_status st = GS_OK;
 
     bytes += flag_bytes(t);
-    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts && st == GS_OK; k++) {
+    for (uint64_t k = 0; k < (uint64_t)t->parts * t->parts; k++) {
         gs_chunk_view view;
         if (!has[k])
             continue;
         view_copied(&view, t, c + k, bytes);
         bytes += copied_bytes(t, c + k);
         if (wanted == NULL || wanted[k])
-            st = visit(context, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts), &view);
+            GS_TRY(visit(context, (uint32_t)(k / t->parts), (uint32_t)(k % t->parts), &view));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Is the chunk one that a scan looks at? */

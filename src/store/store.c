@@ -107,19 +107,18 @@ bool gs_store__file_expected(const gs_manifest *m, unsigned k, uint64_t *bytes)
 gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name)
 {
     struct stat sb;
-    gs_status st = GS_OK;
     GS_FREED char *path = gs_path_join(dir, name);
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s/%s: no memory for its name", dir, name);
     if (lstat(path, &sb) != 0)
-        st = gs_fail_errno(errno, "%s", path);
-    else if (S_ISLNK(sb.st_mode))
-        st = gs_fail(GS_EFORMAT, "%s: is a link, and none is followed out of a store; put the file itself there", path);
-    else if (!S_ISREG(sb.st_mode))
-        st = gs_fail(GS_ENOTFOUND, "%s: not a regular file", path);
-    else
-        *bytes = (uint64_t)sb.st_size;
-    return st;
+        return gs_fail_errno(errno, "%s", path);
+    if (S_ISLNK(sb.st_mode))
+        return gs_fail(GS_EFORMAT, "%s: is a link, and none is followed out of a store; put the file itself there",
+                       path);
+    if (!S_ISREG(sb.st_mode))
+        return gs_fail(GS_ENOTFOUND, "%s: not a regular file", path);
+    *bytes = (uint64_t)sb.st_size;
+    return GS_OK;
 }
 
 gs_status gs_store__check_files(const gs_manifest *m, const gs_extent *extent, const char *dir, uint64_t *total)

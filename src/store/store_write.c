@@ -238,10 +238,9 @@ static gs_status write_manifest(const gs_manifest *m, const char *dir)
 {
     GS_FREED char *text = NULL, *path = gs_path_join(dir, GS_MANIFEST_NAME);
     uint64_t bytes = 0;
-    gs_status st = path != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to write the manifest", dir);
-    if (st == GS_OK && (st = gs_manifest__format(&text, &bytes, m)) == GS_OK)
-        st = write_file(path, text, bytes);
-    return st;
+    GS_TRY(path != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to write the manifest", dir));
+    GS_TRY(gs_manifest__format(&text, &bytes, m));
+    return write_file(path, text, bytes);
 }
 
 static uint64_t edge_bytes(const gs_chunk *chunk, uint64_t chunks)

@@ -76,10 +76,9 @@ static gs_status see_newest(void *context, const char *name)
 gs_status gs_checkpoint_before(const char *path, uint64_t before, uint32_t *epoch)
 {
     struct newest n = {.before = before};
-    const gs_status st = each(path, see_newest, &n);
-    if (st == GS_OK)
-        *epoch = n.epoch;
-    return st;
+    GS_TRY(each(path, see_newest, &n));
+    *epoch = n.epoch;
+    return GS_OK;
 }
 
 /* ---- removing ------------------------------------------------------------ */
@@ -148,13 +147,12 @@ static gs_status remove_making(void *context, const char *name)
 static gs_status sync_parent(int fd, const char *path)
 {
     GS_CLOSED const int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    gs_status st = GS_OK;
 
     if (parent < 0) /* it may be nobody's to read: then its owner sees to it */
         return errno == EACCES ? GS_OK : gs_fail_errno(errno, "%s: cannot open the folder that it is in", path);
     if (fsync(parent) != 0 && errno != EINVAL) /* EINVAL: a file system that cannot sync folders */
-        st = gs_fail_errno(errno, "%s: the folder that it is in cannot be synced", path);
-    return st;
+        return gs_fail_errno(errno, "%s: the folder that it is in cannot be synced", path);
+    return GS_OK;
 }
 
 gs_status gs_checkpoint_folder_open(gs_checkpoint_folder *f, const char *path)
@@ -252,32 +250,27 @@ static gs_status sum_file(uint64_t *checksum, int fd, uint64_t bytes, const char
 {
     GS_ENDS(gs_hash_end_at) gs_hash_stream *const h = gs_hash_begin();
     GS_FREED char *const piece = gs_malloc(PIECE);
-    gs_status st = h != NULL && piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path);
 
-    for (uint64_t at = 0; at < bytes && st == GS_OK; at += PIECE) {
+    GS_TRY(h != NULL && piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path));
+    for (uint64_t at = 0; at < bytes; at += PIECE) {
         const uint64_t n = GS_MIN(bytes - at, PIECE);
-        if ((st = gs_pread_exact(fd, piece, n, at, path)) == GS_OK)
-            gs_hash_add(h, piece, n);
+        GS_TRY(gs_pread_exact(fd, piece, n, at, path));
+        gs_hash_add(h, piece, n);
     }
-    if (st == GS_OK)
-        *checksum = gs_hash_so_far(h);
-    return st;
+    *checksum = gs_hash_so_far(h);
+    return GS_OK;
 }
 
 static gs_status write_file(gs_checkpoint_section *s, gs_outfile *o, const gs_program *p, float *const *value,
                             const gs_safetensors_tables *tables, const gs_section_notes *n)
 {
     struct stat file;
-    gs_status st =
-        gs_safetensors_write(o, p, value, tables, n != NULL ? n->note : NULL, n != NULL ? n->notes : 0);
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_safetensors_write(o, p, value, tables, n != NULL ? n->note : NULL, n != NULL ? n->notes : 0));
     if (fsync(o->fd) != 0 || fstat(o->fd, &file) != 0)
         return gs_fail_errno(errno, "%s: cannot write", o->path);
     s->bytes = (uint64_t)file.st_size;
-    st = sum_file(&s->checksum, o->fd, s->bytes, o->path);
-    return st == GS_OK ? gs_outfile_finish(o) : st;
+    GS_TRY(sum_file(&s->checksum, o->fd, s->bytes, o->path));
+    return gs_outfile_finish(o);
 }
 
 gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, const gs_program *p,

@@ -141,10 +141,9 @@ static gs_status put_label(void *context, uint64_t row, uint32_t column, uint32_
 
     if (list < w->first || list >= w->last)
         return GS_OK;
-    const gs_status st = find_row(&logit, w, row);
-    if (st == GS_OK)
-        put_score(w, list, logit[column], value != 0);
-    return st;
+    GS_TRY(find_row(&logit, w, row));
+    put_score(w, list, logit[column], value != 0);
+    return GS_OK;
 }
 
 /* A vertex is there in the list of its class, and not in those of the others; its score is the log-probability. */

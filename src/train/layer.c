@@ -452,10 +452,9 @@ static gs_status list_tensors(gs_layer *l)
     for (uint32_t i = 0; i < p->params; i++)
         if (!p->param[i].fixed)
             l->tensor[l->tensors++] = i;
-    const gs_status st = gs_params_alloc(&l->params, p, true, 0);
-    if (st == GS_OK)
-        gs_params_init(&l->params, p, l->options.seed);
-    return st;
+    GS_TRY(gs_params_alloc(&l->params, p, true, 0));
+    gs_params_init(&l->params, p, l->options.seed);
+    return GS_OK;
 }
 
 /* ---- opening ------------------------------------------------------------- */

@@ -54,19 +54,18 @@ static gs_status find_marks(loads *s, uint64_t bytes, uint32_t reads)
 static gs_status read_all(const loads *s, uint64_t bytes, uint32_t reads)
 {
     uint64_t number[GS_DEVICE_READS] = {0};
-    gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < reads && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < reads; i++) {
         const uint32_t place = i % GS_DEVICE_READS;
         const gs_device_read r = {.file = s->file, .offset = offset_of(s, i, reads), .bytes = bytes,
                                   .to = s->arena + place * LARGE_BYTES, .mark = s->mark[i]};
-        st = gs_device_begin_read(s->device, &r, &number[place]);
+        GS_TRY(gs_device_begin_read(s->device, &r, &number[place]));
     }
-    for (uint32_t k = 0; k < GS_MIN(reads, GS_DEVICE_READS) && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < GS_MIN(reads, GS_DEVICE_READS); k++) {
         bool done = false;
-        st = gs_device_poll_read(s->device, number[k], true, &done);
+        GS_TRY(gs_device_poll_read(s->device, number[k], true, &done));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Seconds of one of as many reads of `bytes` as the file has room for, with others under way. */
@@ -323,10 +322,9 @@ static gs_status bring(const sums *s, void *to, const void *from, uint64_t bytes
 {
     uint64_t number = 0;
     bool done = false;
-    gs_status st = gs_device_transfer(s->device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes);
-    if (st == GS_OK)
-        st = gs_device_mark_transfers(s->device, GS_DEVICE_FROM_HOST, &number);
-    return st == GS_OK ? gs_device_poll_transfers(s->device, GS_DEVICE_FROM_HOST, number, true, &done) : st;
+    GS_TRY(gs_device_transfer(s->device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes));
+    GS_TRY(gs_device_mark_transfers(s->device, GS_DEVICE_FROM_HOST, &number));
+    return gs_device_poll_transfers(s->device, GS_DEVICE_FROM_HOST, number, true, &done);
 }
 
 /* A chunk of two intervals of EDGE_ROWS rows; `edges` of it, so many a target, to operands anywhere. */

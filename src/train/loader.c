@@ -347,21 +347,19 @@ static gs_status take_types(pair_list *p, const gs_store *store, const gs_loader
 {
     const gs_type_table *const types = gs_store_get_info(store)->types;
     const gs_vertex_type *type[2];
-    gs_status st = GS_OK;
 
     if (types == NULL || given->wrong == GS_WRONG_NONE)
         return GS_OK;
-    if ((st = type_of_ends(&type[0], types, given->source, given->pairs, "source")) == GS_OK)
-        st = type_of_ends(&type[1], types, given->destination, given->pairs, "destination");
-    if (st == GS_OK)
-        st = rows_of_type(&p->of_type[1], store, type[1]);
-    if (st == GS_OK && type[0] == type[1])
+    GS_TRY(type_of_ends(&type[0], types, given->source, given->pairs, "source"));
+    GS_TRY(type_of_ends(&type[1], types, given->destination, given->pairs, "destination"));
+    GS_TRY(rows_of_type(&p->of_type[1], store, type[1]));
+    if (type[0] == type[1])
         p->of_type[0] = p->of_type[1];
-    else if (st == GS_OK && given->wrong == GS_WRONG_PAIRS)
-        st = rows_of_type(&p->of_type[0], store, type[0]);
-    for (int which = 0; which < 2 && st == GS_OK; which++)
+    else if (given->wrong == GS_WRONG_PAIRS)
+        GS_TRY(rows_of_type(&p->of_type[0], store, type[0]));
+    for (int which = 0; which < 2; which++)
         p->of_types[which] = p->of_type[which] != NULL ? (uint32_t)type[which]->vertices : 0;
-    return st;
+    return GS_OK;
 }
 
 static gs_status check_given(const gs_loader_pairs *given)

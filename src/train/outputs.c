@@ -575,19 +575,18 @@ static gs_status copy_names(const gs_store *s, gs_outfile *o, char *piece)
 static gs_status write_numbers(const gs_store *s, gs_outfile *o, char *piece)
 {
     uint64_t first, n, fill = 0, offset = 0;
-    gs_status st = GS_OK;
 
     gs_logits_range(&first, &n, s);
 
-    for (uint64_t v = 0; v < n && st == GS_OK; v++) {
+    for (uint64_t v = 0; v < n; v++) {
         fill += (uint64_t)snprintf(piece + fill, PIECE - fill, "%lu\n", v);
         if (fill + 32 < PIECE && v + 1 < n)
             continue;
-        st = gs_outfile_write(o, piece, fill, offset);
+        GS_TRY(gs_outfile_write(o, piece, fill, offset));
         offset += fill;
         fill = 0;
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_write_ids(const char *store, const char *path)

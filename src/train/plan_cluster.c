@@ -100,9 +100,7 @@ static double rows_of_others(const scene *x, double others, double g)
 static gs_status open_few(scene *x, uint32_t parts, const char *shape)
 {
     x->of.parts = parts;
-    const gs_status st = gs_store_open_shape(&x->store, shape, &x->of);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_store_open_shape(&x->store, shape, &x->of));
     /* rows that are sent together */
     const uint32_t known = gs_session_granules_within(gs_store_chunks(x->store), x->options.host_memory).rows;
     const uint32_t g = known > 0 ? known : gs_store_chunks(x->store)->interval_rows;

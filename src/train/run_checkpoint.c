@@ -420,19 +420,18 @@ static gs_status write_sections(gs_run *r, gs_checkpoint *c, const char *dir)
 {
     gs_session *const s = r->session;
     GS_FREED float **const state = gs_calloc(s->program->params, sizeof(*state));
-    gs_status st = state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
 
-    if (st == GS_OK)
-        st = write_weights(r, c, dir, GS_SECTION_MODEL, s->run.params.value, GS_RUN_ROWS, r->epoch);
-    if (st == GS_OK && r->control.keeps_best && r->control.state.best_epoch > 0)
-        st = write_weights(r, c, dir, GS_SECTION_BEST, s->run.params.best_value, GS_RUN_ROWS_BEST,
-                           r->control.state.best_epoch - 1);
-    for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++) {
+    GS_TRY(state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", dir));
+    GS_TRY(write_weights(r, c, dir, GS_SECTION_MODEL, s->run.params.value, GS_RUN_ROWS, r->epoch));
+    if (r->control.keeps_best && r->control.state.best_epoch > 0)
+        GS_TRY(write_weights(r, c, dir, GS_SECTION_BEST, s->run.params.best_value, GS_RUN_ROWS_BEST,
+                             r->control.state.best_epoch - 1));
+    for (uint32_t k = 0; k < s->config.states; k++) {
         const gs_safetensors_tables tables = gs_run__tables(r, GS_RUN_ROWS_STATE + k);
-        if ((st = gs_session_state(s, k, true, state)) == GS_OK)
-            st = gs_section_write(c, dir, gs_section_of_state(k), s->program, state, &tables, NULL);
+        GS_TRY(gs_session_state(s, k, true, state));
+        GS_TRY(gs_section_write(c, dir, gs_section_of_state(k), s->program, state, &tables, NULL));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status write_text(const gs_checkpoint *c, const char *dir)
@@ -569,10 +568,7 @@ gs_status gs_run__checkpoint_failed(gs_run *r, gs_status st)
 
 gs_status gs_run_checkpoint(gs_run *run)
 {
-    gs_status st;
-
-    if ((st = gs_check_argument(run, "run")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(run, "run"));
     if (gs_run__tables_are_shared(run) && gs_ranks_self() > 0)
         return gs_run__give_tables(run, GS_OK);
     if (run->saver.folder.path == NULL)

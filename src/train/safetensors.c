@@ -564,13 +564,12 @@ static gs_status load(const wanted *w, bool finite, const char *path)
     uint64_t bytes = 0, data_at = 0;
     GS_ENDS(cJSON_Delete_at) cJSON *header = NULL;
     GS_CLOSED int fd = -1;
-    gs_status st = found != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path);
 
-    if (st == GS_OK && (st = open_file(&fd, &header, &data_at, &bytes, path)) == GS_OK &&
-        (st = match_entries(found, header, w, bytes - data_at, path)) == GS_OK &&
-        (st = check_places(found, wanted_tensors(w), bytes - data_at, path)) == GS_OK)
-        st = read_tensors(w, found, finite, fd, data_at, path);
-    return st;
+    GS_TRY(found != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path));
+    GS_TRY(open_file(&fd, &header, &data_at, &bytes, path));
+    GS_TRY(match_entries(found, header, w, bytes - data_at, path));
+    GS_TRY(check_places(found, wanted_tensors(w), bytes - data_at, path));
+    return read_tensors(w, found, finite, fd, data_at, path);
 }
 
 gs_status gs_safetensors_load(float *const *value, const gs_program *p, const gs_safetensors_tables *tables,

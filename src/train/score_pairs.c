@@ -163,10 +163,9 @@ static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
 static gs_status write_scores(scoring *x, gs_run *r, uint64_t first, uint32_t pairs, const gs_pair_rows *rows,
                               const gs_decoder_values *values)
 {
-    const gs_status st = gs_pair_ranks_score(x->ranks, x->score, x->pair, pairs, rows, values);
-    return st != GS_OK ? st
-                       : gs_outfile_write(&r->files.scores, x->score, pairs * sizeof(*x->score),
-                                          r->files.scores_offset + first * sizeof(*x->score));
+    GS_TRY(gs_pair_ranks_score(x->ranks, x->score, x->pair, pairs, rows, values));
+    return gs_outfile_write(&r->files.scores, x->score, pairs * sizeof(*x->score),
+                            r->files.scores_offset + first * sizeof(*x->score));
 }
 
 /* The pairs' ends, each once, as the rows of a batch. */
@@ -211,16 +210,14 @@ static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sourc
     const uint64_t row = x->top * sizeof(*x->target), scores = x->top * sizeof(float);
     const uint32_t *id;
     const float *score;
-    gs_status st = gs_pair_ranks_top(x->ranks, &id, &score, x->pair, sources, rows, values);
 
-    for (uint64_t k = 0; k < sources && st == GS_OK; k++) {
+    GS_TRY(gs_pair_ranks_top(x->ranks, &id, &score, x->pair, sources, rows, values));
+    for (uint64_t k = 0; k < sources; k++) {
         for (uint32_t t = 0; t < x->top; t++)
             x->target[t] = id[k * x->top + t];
-        st = gs_outfile_write(&r->files.targets, x->target, row, r->files.targets_offset + (first + k) * row);
+        GS_TRY(gs_outfile_write(&r->files.targets, x->target, row, r->files.targets_offset + (first + k) * row));
     }
-    return st != GS_OK ? st
-                       : gs_outfile_write(&r->files.scores, score, sources * scores,
-                                          r->files.scores_offset + first * scores);
+    return gs_outfile_write(&r->files.scores, score, sources * scores, r->files.scores_offset + first * scores);
 }
 
 gs_status gs_run_pairs_score(gs_run *r)

@@ -476,17 +476,16 @@ static gs_status add_products(const portion *k)
 {
     const gs_stage *const after = &k->s->after;
     gs_edge_program_launch l = *k->l;
-    gs_status st = GS_OK;
 
     memcpy(k->s->rows, k->l->rows, after->edge_regs * sizeof(*k->s->rows));
     k->s->rows[k->s->p.product] = k->product;
     l.stage = after;
     l.rows = k->s->rows;
     set_edges(k, &l.edges);
-    for (uint32_t i = 0; i < after->sums && st == GS_OK; i++)
+    for (uint32_t i = 0; i < after->sums; i++)
         if (!gs_stage_sums_rows(k->s->of, i)) /* which have launches of their own */
-            st = run_sum(k, &l, i);
-    return st != GS_OK ? st : gs_cpu__run_sums(k->cpu, &l);
+            GS_TRY(run_sum(k, &l, i));
+    return gs_cpu__run_sums(k->cpu, &l);
 }
 
 static gs_status run_portion(portion *k)
