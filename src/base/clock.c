@@ -11,6 +11,7 @@ static double seconds_of(clockid_t clock)
 
 double gs_now(void) { return seconds_of(CLOCK_MONOTONIC); }
 double gs_processor_now(void) { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+double gs_thread_now(void) { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
 
 void gs_sleep(double seconds)
 {

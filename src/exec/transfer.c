@@ -95,23 +95,25 @@ static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double r
     return true;
 }
 
-/* Threads wake up late, and computations are short: what was slept too much is taken off the next waits. */
+/* Threads wake up late, and computations are short: what was slept too much is taken off the next waits, and each
+ * task's span is what the device would have had, so that its share of the speed is what it computed. Time in which
+ * other programs had the processor is no slower on a slow device: only what this thread had of it counts. */
 #define PACE_LEAST 200e-6
 
-void gs_exec__pace(gs_exec_lane *l, double span[2])
+void gs_exec__pace(gs_exec_lane *l, double span[2], double computed)
 {
     const gs_exec *const e = l->e;
-    const double speed = gs_topology_speed(&e->wires.topology, l->device);
+    const double speed = gs_topology_speed(&e->wires.topology, l->device), end = span[1];
 
     if (speed == 1 || l->defers)
         return;
-    l->owes += (span[1] - span[0]) * (1 / speed - 1);
+    span[0] += l->owes;
+    l->owes += computed * (1 / speed - 1);
+    span[1] += l->owes;
     if (l->owes < PACE_LEAST)
         return;
-    const double begin = span[1];
-    sleep_until(begin + l->owes);
-    span[1] = gs_now();
-    l->owes -= span[1] - begin;
+    sleep_until(span[1]);
+    l->owes -= gs_now() - end;
 }
 
 gs_status gs_exec__copy(gs_exec_lane *l, const gs_task *t, double ready, double span[2])

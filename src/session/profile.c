@@ -130,13 +130,12 @@ static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit, gs
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &s->plan->task[i];
         double begin, end;
-        if (t->kind == GS_TASK_MOVE || gs_exec_is_joined(s->run.exec, i) ||
-            gs_topology_speed(topology, t->device) < 1)
-            continue; /* what a slow device takes is not measured: it waits for it */
+        if (t->kind == GS_TASK_MOVE || gs_exec_is_joined(s->run.exec, i))
+            continue;
         const findings f = findings_on(s, fit, host_fit, t->device);
         gs_exec_span(s->run.exec, i, &begin, &end);
         gs_task_work(&w, s->program, s->edges.set, parts, t);
-        observe_task(f.fit, f.cost, &w, end - begin,
+        observe_task(f.fit, f.cost, &w, (end - begin) * gs_topology_speed(topology, t->device),
                      moved_in(&reads, begin, end) + moved_in(&writes, begin, end));
     }
     observe_copies(s, fit, host_fit);

@@ -36,6 +36,11 @@ gnnstream plan store --model gcn $batches --json >plan.batches.json
 refused 1 'over the whole graph' gnnstream bench train store --model gcn --epochs 1 $batches --why
 # shellcheck disable=SC2086
 refused 1 'timed on one device' gnnstream bench train store --model gcn --epochs 1 $batches --device cpu:2
+# What a device that pretends to be slow computed is learned from, and not that it waited.
+echo '{"switches": [{"devices": 1, "speeds": [0.02]}]}' >slower.json
+slower=(store --model gcn --device cpu:1 --threads 1 --topology slower.json --json)
+XDG_CACHE_HOME=$PWD/slower gnnstream bench train "${slower[@]}" --epochs 3 --eval-every 0 >slower.bench
+XDG_CACHE_HOME=$PWD/slower gnnstream plan "${slower[@]}" >slower.plan
 gnnstream train store --model gcn --no-cache --epochs 2 --metrics metrics.jsonl >made
 # The budget that a refusal names is enough: what libraries touch while the machine is measured is not counted twice.
 # (Freed memory of a sanitized program stays the process's.)
@@ -87,6 +92,9 @@ gat = json.load(open("gat.json"))
 assert gat["predicted_from"] == "default" and gat["known_from"]["default"] == "edge programs", gat["known_from"]
 assert "vertex programs" in gat["known_from"]["fitted"] and after["known_from"]["default"] == "", gat["known_from"]
 assert before["known_from"]["fitted"] == "" and before["known_from"]["others"] == 0, before["known_from"]
+slower, run = json.load(open("slower.plan")), json.load(open("slower.bench"))
+assert "row sums" in slower["known_from"]["fitted"], slower["known_from"]
+assert 0.2 < slower["passes"][0]["seconds"] / run["seconds"] < 5, (slower["passes"][0], run["seconds"])
 train = [p for p in after["passes"] if p["name"] == "train"][0]
 m = json.loads(open("metrics.jsonl").readlines()[1])
 assert train["read_bytes"] == m["read_bytes"] and train["written_bytes"] == m["written_bytes"], (train, m)
