@@ -658,7 +658,7 @@ static void *outside(const float *rows) { return (void *)(uintptr_t)rows; }
 
 static gs_status run(gs_layer *l, uint32_t pass, bool gradients)
 {
-    const gs_device_there there = {.param = l->there.param, .grad = l->there.grad};
+    const gs_device_there there = {.param = l->there.param, .grad = gradients ? l->there.grad : NULL};
     const gs_exec_args args = {.param = l->value, .grad = gradients ? l->gradient : NULL, .made = l->params.value,
                                .statistic = l->params.statistic, .seed = l->options.seed, .epoch = l->step,
                                .loss_scale = 1, .there = l->own ? &there : NULL, .stop = l->options.stop};
