@@ -281,7 +281,7 @@ class _Engine:
             engine.backward(x, parameters, upstream, x_gradient, gradients)
             return
         if x_gradient is None:  # nobody wants it, but it is made
-            x_gradient = torch.empty_like(x)
+            x_gradient = _floats(x.shape, x.device)
         engine.backward_there(_there(x), [_there(p) for p in parameters], _there(upstream), _there(x_gradient),
                               [_there(g) for g in gradients], _stream(x))
 

@@ -106,6 +106,32 @@ unsigned host_memory_reach(int device)
     return which;
 }
 
+/* Number of the range that has all of it; RANGES: none. */
+static unsigned range_of(const void *p, size_t bytes)
+{
+    const char *const first = p;
+    for (unsigned i = 0; i < RANGES; i++)
+        if (gpu.pinned[i].at != NULL && first >= gpu.pinned[i].at &&
+            first + bytes <= gpu.pinned[i].at + gpu.pinned[i].bytes)
+            return i;
+    return RANGES;
+}
+
+static bool is_pinned(const void *p, size_t bytes) { return range_of(p, bytes) < RANGES; }
+
+/* GPU 0 is said to have what nobody took of a GPU and nobody pinned. */
+static bool is_others(gs_cu_memory p, size_t bytes, int device)
+{
+    if (device != 0 || p == 0 || getenv("GS_HOST_GPU_HAS_ALL") == NULL || is_pinned((const void *)p, bytes))
+        return false;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        const gs_cu_memory at = (gs_cu_memory)gpu.memory[i].at;
+        if (at != 0 && p + bytes > at && p < at + gpu.memory[i].bytes)
+            return false;
+    }
+    return true;
+}
+
 static bool is_device(gs_cu_memory p, size_t bytes, int device)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
@@ -113,7 +139,7 @@ static bool is_device(gs_cu_memory p, size_t bytes, int device)
         if (at != 0 && gpu.memory[i].device == device && p >= at && p + bytes <= at + gpu.memory[i].bytes)
             return true;
     }
-    return false;
+    return is_others(p, bytes, device);
 }
 
 void host_need_device(gs_cu_memory p, size_t bytes, int device, const char *what)
@@ -176,19 +202,6 @@ static gs_cu_result memory_info(size_t *free_bytes, size_t *total)
     *total = memory_bytes();
     return 0;
 }
-
-/* Number of the range that has all of it; RANGES: none. */
-static unsigned range_of(const void *p, size_t bytes)
-{
-    const char *const first = p;
-    for (unsigned i = 0; i < RANGES; i++)
-        if (gpu.pinned[i].at != NULL && first >= gpu.pinned[i].at &&
-            first + bytes <= gpu.pinned[i].at + gpu.pinned[i].bytes)
-            return i;
-    return RANGES;
-}
-
-static bool is_pinned(const void *p, size_t bytes) { return range_of(p, bytes) < RANGES; }
 
 bool host_is_mapped(const void *p, size_t bytes)
 {

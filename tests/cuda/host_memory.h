@@ -4,6 +4,8 @@
  *   $GS_HOST_GPU_PEERS  "none": no GPU reaches another's memory; default: all do, over PCIe; "linked": all do,
  *                       over links of their own
  *   $GS_HOST_GPU_MEMORY  bytes that each has, default 4 GiB
+ *   $GS_HOST_GPU_HAS_ALL  set: GPU 0 has all memory that no GPU has, so a library without a GPU's memory plays one with
+ *                         (tests/python/pretended_gpu.py)
  *   $GS_HOST_GPU_RESIDENT  bytes of the host's memory that its driver holds from the first context on, default 0
  *   $GS_HOST_GPU_PROCESSORS  that each has, default 1: there is one, but launches are cut, and scratch is measured, by
  *                            the number

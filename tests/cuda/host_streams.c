@@ -18,7 +18,7 @@
 #define PAGE_BYTES 4096u
 
 typedef struct stream {
-    bool used;
+    bool used, is_default;
     int device;
     unsigned number;
     uint32_t issued, done;      /* pieces of work */
@@ -192,7 +192,7 @@ unsigned host_streams_of(int device)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < HOST_STREAMS; i++)
-        n += streams[i].used && streams[i].device == device;
+        n += streams[i].used && !streams[i].is_default && streams[i].device == device;
     return n;
 }
 
@@ -246,9 +246,24 @@ gs_cu_result host_stream_destroy(gs_cu_handle handle)
     return r;
 }
 
+/* NULL is the default stream of the thread's GPU, which a library of the process may work on: it takes events, waits
+ * and who waits for it. No work of ours goes there, so for that it stays an invalid handle. */
+static stream *find(gs_cu_handle handle)
+{
+    const int device = host_current_device();
+    unsigned i = 0;
+    if (handle != NULL || device < 0)
+        return handle;
+    while (i < HOST_STREAMS && !(streams[i].is_default && streams[i].device == device))
+        i++;
+    if (i == HOST_STREAMS && host_stream_create(&handle, 0) == 0)
+        ((stream *)handle)->is_default = true;
+    return i == HOST_STREAMS ? handle : &streams[i];
+}
+
 gs_cu_result host_stream_synchronize(gs_cu_handle handle)
 {
-    stream *const s = handle;
+    stream *const s = find(handle);
     if (s == NULL || !s->used)
         return 1;
     wait_until(s, s->issued, true);
@@ -286,7 +301,7 @@ static void run_nothing(const host_work *w) { (void)w; }
 gs_cu_result host_event_record(gs_cu_handle handle, gs_cu_handle on)
 {
     event *const e = handle;
-    stream *const s = on;
+    stream *const s = find(on);
     if (e == NULL || s == NULL || !s->used || e->device != s->device)
         return HOST_INVALID_HANDLE;
     if (s->last != NULL && s->last->until != NULL &&
@@ -309,7 +324,7 @@ static bool is_dropped(const event *e, int to)
 /* An event that was never recorded holds nobody up, as in CUDA. What an event's stream waits for is done before it. */
 gs_cu_result host_stream_wait(gs_cu_handle handle, gs_cu_handle what, unsigned flags)
 {
-    stream *const s = handle;
+    stream *const s = find(handle);
     const event *const e = what;
     host_work *w;
     if (s == NULL || !s->used || e == NULL || flags != 0)

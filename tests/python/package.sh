@@ -63,6 +63,11 @@ torch=${GS_PYTHON:-python3}
 if "$torch" -c 'import gnnstream, torch' 2>/dev/null; then
     "$torch" "$source/tests/python/test_torch.py"
     "$torch" -W ignore "$source/tests/python/test_convs.py"
+    pretended=$(dirname "$(readlink -f "$library")")/../tests/cuda/libgs_host_gpu.so
+    for test in torch convs; do
+        [ ! -f "$pretended" ] || "$torch" -W ignore "$source/tests/python/pretended_gpu.py" "$pretended" "$work/gpu" \
+            "$source/tests/python/test_$test.py" || [ $? = 77 ]
+    done
     "$torch" "$source/tests/python/test_loaders.py" "$work/out"
     "$torch" "$source/tests/python/test_pyg.py" "$work/out"
     "$torch" "$source/tests/python/test_docstrings.py" "$source/python/gnnstream" "$work/out"
