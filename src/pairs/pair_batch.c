@@ -70,7 +70,7 @@ gs_status gs_pair_batches_open(gs_pair_batches *b, const gs_store *store, const 
 {
     const uint32_t ends = options->asks[GS_PAIR_HEAD] + options->asks[GS_PAIR_TAIL];
 
-    *b = (gs_pair_batches){.options = *options};
+    *b = (gs_pair_batches){.options = *options, .held_bucket = UINT32_MAX};
     gs_random_key(b->key, options->seed, GS_RANDOM_PAIRS);
     GS_TRY(gs_pair_source_open(&b->source, store, options->split));
     GS_TRY(check_pairs(b, store));
@@ -109,21 +109,26 @@ static uint32_t next_bucket(const gs_pair_batches *b) { return b->bucket[gs_orde
 
 gs_status gs_pair_batches_seek(gs_pair_batches *b, uint32_t epoch, uint32_t number)
 {
+    const uint32_t held = epoch == b->epoch ? b->held_bucket : UINT32_MAX; /* in that epoch's order */
     uint64_t left = number;
 
+    if (b->sought && epoch == b->epoch && number == b->number)
+        return GS_OK;
     b->order = gs_order_of(b->options.seed ^ ORDER_SALT, epoch, b->filled);
     b->epoch = epoch;
     b->number = number;
-    b->done = b->held = 0;
     for (b->at = 0; b->at < b->filled; b->at++) {
         const uint64_t of = gs_div_up(pairs_of(b, next_bucket(b)), b->options.batch_size);
         if (left < of)
             break;
         left -= of;
     }
-    b->held_bucket = UINT32_MAX;
     b->sought = true;
-    b->done = left * b->options.batch_size; /* of the bucket that comes */
+    b->done = left * b->options.batch_size; /* of the bucket that comes, */
+    if (b->at < b->filled && next_bucket(b) == held)
+        b->at++; /* or is there */
+    else
+        b->held_bucket = UINT32_MAX;
     return GS_OK;
 }
 
@@ -230,12 +235,11 @@ static uint32_t *copy_numbers(uint32_t **at, const uint32_t *from, uint32_t coun
 static gs_status fill_seeds(void *context, gs_batch_seeds *out, void *memory, uint32_t epoch, uint32_t number)
 {
     gs_pair_batches *const b = context;
-    const bool typed = gs_store_get_info(b->source.store)->edge_types > 0,
-               follows = b->sought && epoch == b->epoch && number == b->number;
+    const bool typed = gs_store_get_info(b->source.store)->edge_types > 0;
     seed_memory *const m = memory;
     gs_pair_batch *const own = &m->batch;
 
-    GS_TRY(follows ? GS_OK : gs_pair_batches_seek(b, epoch, number));
+    GS_TRY(gs_pair_batches_seek(b, epoch, number));
     GS_TRY(gs_pair_batches_next(b, own));
     uint32_t *at = (uint32_t *)(m->pair + own->pairs);
     memcpy(m->pair, own->pair, own->pairs * sizeof(*m->pair));

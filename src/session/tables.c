@@ -73,6 +73,8 @@ uint64_t gs_session_sweep_bytes(const gs_session *s)
 
     for (uint32_t i = 0; i < s->program->tables; i++)
         most = GS_MAX(most, column_bytes(s, s->program->table[i].width, s->pass.gradients ? GS_EXEC_COLUMNS : 1));
+    if (scored && gs_ranks_count() > 1) /* and rows of a rank's batch */
+        most += tile_rows(s, s->classes) * s->classes * sizeof(float);
     return most > 0 ? most + GS_SUM_BYTES : 0; /* and a block of input ids */
 }
 
@@ -213,7 +215,8 @@ static gs_row_list own_names(const gs_session *s, const gs_row_list *l)
 
     deal_names(first, s, l);
     const uint32_t from = first[gs_ranks_self()], end = first[gs_ranks_self() + 1];
-    return (gs_row_list){.rows = end - from, .named = l->named + from, .order = l->order + from};
+    return (gs_row_list){.rows = end - from, .named = l->named + from,
+                         .order = l->order != NULL ? l->order + from : NULL};
 }
 
 /* What goes over a list; `at`: the first of named[] that is not behind. */
@@ -226,6 +229,8 @@ typedef struct listed {
     void *context;
     bool finite;
 } listed;
+
+static uint32_t place_of(const gs_row_list *l, uint32_t k) { return l->order != NULL ? l->order[k] : k; }
 
 /* Ends behind the last name below `end`. */
 static uint32_t names_below(const listed *g, uint64_t end)
@@ -243,7 +248,7 @@ static gs_status read_tile(void *context, uint64_t first, uint64_t rows, float *
 
 #pragma omp parallel for schedule(static) if ((end - from) * g->width > 16384)
     for (uint32_t k = from; k < end; k++)
-        memcpy(g->to + g->list->order[k] * g->width, row[0] + (g->list->named[k] - first) * g->width,
+        memcpy(g->to + place_of(g->list, k) * g->width, row[0] + (g->list->named[k] - first) * g->width,
                g->width * sizeof(float));
     g->at = end;
     return GS_OK;
@@ -260,7 +265,7 @@ static gs_status write_tile(void *context, uint64_t first, uint64_t rows, float 
         float *of[GS_EXEC_COLUMNS];
         for (uint32_t i = 0; i < g->arrays; i++)
             of[i] = row[i] + (g->list->named[k] - first) * g->width;
-        const bool good = g->fn(g->context, of, g->list->order[k]);
+        const bool good = g->fn(g->context, of, place_of(g->list, k));
         finite = finite && good;
     }
     g->at = end;
@@ -325,6 +330,125 @@ gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t a
     const gs_status st = sweep_list(s, column, write_tile, &g);
     *finite = g.finite;
     return st;
+}
+
+/* ---- rows of one rank's list ---- */
+
+/* Of rank `of`'s list some names, which all ranks get, and their rows, of which each has its own. */
+typedef struct visit {
+    gs_session *s;
+    uint32_t of, width, most, at;
+    gs_row_list some; /* without an order: rows lie in that of names */
+    float *row;       /* [most, width] */
+    uint32_t first[GS_RANKS_MOST + 1];
+} visit;
+
+static visit visit_of(gs_session *s, uint32_t array, uint32_t of)
+{
+    const uint32_t width = s->program->array[array].width;
+    const uint64_t rows = tile_rows(s, width);
+
+    return (visit){.s = s, .of = of, .width = width, .most = (uint32_t)rows, .some = {.named = s->run.sweep},
+                   .row = (float *)(void *)((uint8_t *)s->run.sweep + id_bytes(rows)) + 2 * rows * width};
+}
+
+/* The next names of `rows` that the list has. */
+static gs_status next_names(visit *v, uint32_t rows, const gs_row_list *list)
+{
+    gs_row_list *const some = &v->some;
+
+    v->at += some->rows;
+    some->rows = GS_MIN(v->most, rows - v->at);
+    if (v->of == gs_ranks_self())
+        memcpy(some->named, list->named + v->at, some->rows * sizeof(*some->named));
+    GS_TRY(gs_ranks_share_of(v->of, some->named, some->rows * sizeof(*some->named)));
+    deal_names(v->first, v->s, some);
+    const uint64_t far = some->rows - (v->first[v->of + 1] - v->first[v->of]);
+    v->s->run.swept[2] += far * v->width * sizeof(float) + some->rows * sizeof(*some->named) * (gs_ranks_count() - 1);
+    return GS_OK;
+}
+
+/* Rows of each other rank come to the list's, or go back. */
+static gs_status pass_rows(const visit *v, bool back)
+{
+    const uint32_t self = gs_ranks_self();
+
+    for (uint32_t r = 0; r < gs_ranks_count(); r++) {
+        const uint64_t rows = v->first[r + 1] - v->first[r];
+        if (r != v->of && rows > 0 && (self == v->of || self == r))
+            GS_TRY(gs_ranks_pass((self == v->of) == back, self == v->of ? r : v->of,
+                                 v->row + (uint64_t)v->first[r] * v->width, rows * v->width * sizeof(float)));
+    }
+    return GS_OK;
+}
+
+gs_status gs_session_read_rows_for(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
+                                   float *to)
+{
+    const gs_exec_column column = {.array = array, .read = true};
+    visit v = visit_of(s, array, of);
+
+    if (gs_ranks_count() == 1)
+        return gs_session_read_rows(s, array, list, to);
+    while (v.at + v.some.rows < rows) {
+        GS_TRY(next_names(&v, rows, list));
+        const gs_row_list own = own_names(s, &v.some);
+        listed g = {.list = &own, .arrays = 1, .to = v.row + (uint64_t)v.first[gs_ranks_self()] * v.width};
+        GS_TRY(sweep_list(s, &column, read_tile, &g));
+        GS_TRY(pass_rows(&v, false));
+        for (uint32_t k = 0; k < v.some.rows && of == gs_ranks_self(); k++)
+            memcpy(to + list->order[v.at + k] * (uint64_t)v.width, v.row + (uint64_t)k * v.width,
+                   v.width * sizeof(*to));
+    }
+    return GS_OK;
+}
+
+typedef struct adding {
+    uint32_t width;
+    gs_row_source *source;
+    const void *context;
+} adding;
+
+static bool add_row(void *context, float *const *row, uint32_t place)
+{
+    const adding *const a = context;
+    const float *const more = a->source(a->context, place);
+
+    for (uint32_t c = 0; c < a->width; c++)
+        row[0][c] += more[c];
+    return true;
+}
+
+typedef struct rows_in_order {
+    const float *row;
+    uint32_t width;
+} rows_in_order;
+
+static const float *row_in_order(const void *context, uint32_t place)
+{
+    const rows_in_order *const x = context;
+    return x->row + (uint64_t)place * x->width;
+}
+
+gs_status gs_session_add_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
+                                 gs_row_source *source, const void *context)
+{
+    visit v = visit_of(s, array, of);
+    adding a = {v.width, source, context};
+    bool finite;
+
+    if (gs_ranks_count() == 1)
+        return gs_session_write_rows(s, &array, 1, list, add_row, &a, &finite);
+    while (v.at + v.some.rows < rows) {
+        GS_TRY(next_names(&v, rows, list));
+        for (uint32_t k = 0; k < v.some.rows && of == gs_ranks_self(); k++)
+            memcpy(v.row + (uint64_t)k * v.width, source(context, list->order[v.at + k]), v.width * sizeof(*v.row));
+        GS_TRY(pass_rows(&v, true));
+        const rows_in_order own = {v.row + (uint64_t)v.first[gs_ranks_self()] * v.width, v.width};
+        a = (adding){v.width, row_in_order, &own};
+        GS_TRY(gs_session_write_rows(s, &array, 1, &v.some, add_row, &a, &finite));
+    }
+    return GS_OK;
 }
 
 /* ---- rows of ranks ---- */

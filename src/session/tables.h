@@ -42,7 +42,7 @@ gs_status gs_session_sweep(gs_session *s, const gs_exec_column *column, uint32_t
 typedef struct gs_row_list {
     uint32_t rows;
     uint32_t *named;   /* [rows] ascending */
-    uint32_t *order;   /* [rows] the place of each among those that it was made of */
+    uint32_t *order;   /* [rows] the place of each among those that it was made of; NULL: they were in this order */
     uint32_t *scratch; /* [rows] */
     gs_arena arrays;
 } gs_row_list;
@@ -64,6 +64,15 @@ typedef bool gs_row_fn(void *context, float *const *row, uint32_t place);
  * vertices. GS_EIO. */
 gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t arrays, const gs_row_list *list,
                                 gs_row_fn *fn, void *context, bool *finite);
+
+/* Of several ranks, for a list of one of them, `of`, that has `rows`: all call it, each with a list of its own, and of
+ * the others' nothing is looked at. Rows of an array come to `to` there; or what `source` says for each place is added
+ * to the array's, by who has them. Blocks while it reads and writes. One process does so with its list. GS_EIO. */
+typedef const float *gs_row_source(const void *context, uint32_t place);
+gs_status gs_session_read_rows_for(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
+                                   float *to);
+gs_status gs_session_add_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
+                                 gs_row_source *source, const void *context);
 
 /* Rows [first, first + rows) of the logits or of an array of a table, to `dst`. Of several ranks rank 0 calls it, as
  * often as it wants, while the others are in gs_session_give_rows(), which sends those of theirs. GS_EIO. */

@@ -619,52 +619,96 @@ static gs_status clear_rows(void *context, uint64_t rows, float *const *row, con
     return GS_OK;
 }
 
-static bool add_gradient(void *context, float *const *row, uint32_t place)
-{
-    const gs_run_pairs *const p = context;
-    const float *const more = batch_gradient(p->scorer, place);
+static const float *gradient_at(const void *context, uint32_t place) { return batch_gradient(context, place); }
 
-    for (uint32_t c = 0; c < p->width; c++)
-        row[0][c] += more[c];
-    return true;
+/* What a batch says of the decoder is added to what those before it have said, which goes from rank to rank: batches of
+ * a step are of `ranks` ranks, and the first has it when all are through. */
+static gs_status add_to_decoder(gs_run *r, uint32_t ranks)
+{
+    gs_run_pairs *const p = r->pairs;
+    const gs_session *const s = r->session;
+    const uint32_t self = gs_ranks_self(), end = s->program->params;
+    const uint64_t bytes = p->numbers * sizeof(float);
+    float *sum = p->gradient;
+
+    if (p->numbers == 0 || self >= ranks)
+        return GS_OK;
+    if (self > 0)
+        GS_TRY(gs_ranks_pass(false, self - 1, p->gradient, bytes));
+    for (uint32_t i = end - s->config.pair_params; i < end; i++)
+        for (uint64_t k = 0; k < gs_param_elements(&s->program->param[i]); k++)
+            *sum++ += s->run.params.grad[i][k];
+    if (ranks == 1)
+        return GS_OK;
+    GS_TRY(gs_ranks_pass(true, (self + 1) % ranks, p->gradient, bytes));
+    return self == 0 ? gs_ranks_pass(false, ranks - 1, p->gradient, bytes) : GS_OK;
 }
 
-/* What all pairs say of the rows, added up in the order of batches: *loss is their sum. */
-static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
+/* Of a step what a rank's batch has come to. */
+typedef struct part_of_step {
+    double loss;
+    uint64_t rows;
+} part_of_step;
+
+/* A batch for each rank, from number `first` on: *loss gets what they have, in their order. */
+static gs_status add_step(gs_run *r, uint32_t epoch, uint32_t first, double *loss)
 {
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
-    const gs_decoder_values values = gs_run_pairs__values(s, s->run.params.value),
-                            d = gs_run_pairs__values(s, s->run.params.grad);
-    gs_status st = gs_pair_batches_seek(&p->batches, epoch, 0);
+    gs_params *const params = &s->run.params;
+    const gs_decoder_values values = gs_run_pairs__values(s, params->value), d = gs_run_pairs__values(s, params->grad);
+    const uint32_t ranks = GS_MIN(gs_ranks_count(), p->batches.batches - first), self = gs_ranks_self();
+    part_of_step own = {0}, all[GS_RANKS_MOST];
+    gs_pair_batch batch;
 
-    *loss = 0;
-    for (uint32_t k = 0; k < p->batches.batches && st == GS_OK; k++) {
-        gs_pair_batch batch;
-        bool finite;
-        double part;
-        say_how_far(p, k);
-        if ((st = check_stop(r)) != GS_OK || (st = gs_pair_batches_next(&p->batches, &batch)) != GS_OK ||
-            (st = bring_rows(r, &batch)) != GS_OK)
-            break;
-        run_batch(p->scorer, &batch, &values, &d, &part);
-        *loss += part;
-        st = gs_session_write_rows(s, &s->pairs.upstream, 1, &p->list, add_gradient, p, &finite);
+    GS_TRY(check_stop(r));
+    if (self < ranks) {
+        GS_TRY(gs_pair_batches_seek(&p->batches, epoch, first + self));
+        GS_TRY(gs_pair_batches_next(&p->batches, &batch));
+        gs_row_list_make(&p->list, batch.vertex, batch.rows);
+        own.rows = batch.rows;
     }
-    return st;
+    GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
+    for (uint32_t k = 0; k < ranks; k++)
+        GS_TRY(gs_session_read_rows_for(s, s->pairs.rows, k, (uint32_t)all[k].rows, &p->list, batch_rows(p->scorer)));
+    if (self < ranks) {
+        gs_params_zero_grads(params);
+        run_batch(p->scorer, &batch, &values, &d, &own.loss);
+    }
+    GS_TRY(add_to_decoder(r, ranks));
+    GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
+    for (uint32_t k = 0; k < ranks; k++) {
+        *loss += all[k].loss;
+        GS_TRY(gs_session_add_rows_of(s, s->pairs.upstream, k, (uint32_t)all[k].rows, &p->list, gradient_at,
+                                      p->scorer));
+    }
+    return GS_OK;
 }
 
-/* The decoder's gradients to a place of their own, or back: the pass "train" begins with gradients of 0. */
-static void copy_gradient(gs_run *r, bool away)
+/* What all pairs say of the rows, and of the decoder, added up in the order of batches: *loss is their sum. */
+static gs_status add_batches(gs_run *r, uint32_t epoch, double *loss)
+{
+    gs_run_pairs *const p = r->pairs;
+
+    *loss = 0;
+    memset(p->gradient, 0, p->numbers * sizeof(*p->gradient));
+    for (uint32_t k = 0; k < p->batches.batches; k += gs_ranks_count()) {
+        say_how_far(p, k);
+        GS_TRY(add_step(r, epoch, k, loss));
+    }
+    return gs_ranks_share(p->gradient, p->numbers * sizeof(*p->gradient));
+}
+
+/* The pass "train" begins with gradients of 0; then the decoder's are there, too. */
+static void take_gradient(gs_run *r)
 {
     const gs_session *const s = r->session;
-    float *own = r->pairs->gradient;
+    const float *from = r->pairs->gradient;
 
     for (uint32_t i = s->program->params - s->config.pair_params; i < s->program->params; i++) {
         const uint64_t n = gs_param_elements(&s->program->param[i]);
-        float *const of_run = s->run.params.grad[i];
-        memcpy(away ? own : of_run, away ? of_run : own, n * sizeof(*own));
-        own += n;
+        memcpy(s->run.params.grad[i], from, n * sizeof(*from));
+        from += n;
     }
 }
 
@@ -682,7 +726,6 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
         st = gs_session_run(s, s->pass.forward, e->epoch, false, &forward);
     gs_run__add_stats(e, &forward);
     r->has_logits = false;
-    gs_params_zero_grads(&s->run.params);
     const double began = gs_now();
     if (st != GS_OK || (st = gs_session_sweep(s, &column, 1, false, clear_rows, &p->width)) != GS_OK ||
         (st = add_batches(r, e->epoch, &loss)) != GS_OK)
@@ -692,9 +735,8 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
     GS_TRY(count_swept(e, swept, before, GS_OK));
     e->loss = loss / ((double)p->batches.source.pairs * p->ends);
     GS_TRY(gs_run__check_pass(r, e->epoch, e->loss));
-    copy_gradient(r, true);
     st = gs_session_run(s, s->pass.train, e->epoch, false, x);
-    copy_gradient(r, false);
+    take_gradient(r);
     return st;
 }
 

@@ -251,8 +251,12 @@ static void check_epoch(const gs_store *store, gs_negatives_by by)
     gs_assert_ok(gs_pair_batches_seek(&batches, 3, 0));
     for (uint32_t k = 0; k < batches.batches; k++, pairs += b.pairs) {
         gs_assert_ok(gs_pair_batches_next(&batches, &b));
-        gs_assert_ok(gs_pair_batches_seek(&again, 3, k));
+        const uint32_t before = k - (k > 0);
+        gs_assert_ok(gs_pair_batches_seek(&again, 4 - k % 2, before));
         gs_assert_ok(gs_pair_batches_next(&again, &c));
+        gs_assert_ok(gs_pair_batches_seek(&again, 3, before));
+        for (uint32_t i = before; i <= k; i++)
+            gs_assert_ok(gs_pair_batches_next(&again, &c));
         assert_int_equal(b.slots, c.slots);
         assert_memory_equal(b.row, c.row, b.slots * sizeof(*b.row));
         assert_memory_equal(b.vertex, c.vertex, b.rows * sizeof(*b.vertex));
