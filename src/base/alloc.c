@@ -290,21 +290,26 @@ void gs_alloc_trim(void)
 
 #define LEAST_ROOM 16u
 
-bool gs_grow(void *array, uint32_t count, uint32_t *room, size_t size)
+bool gs_grow_by(void *array, uint32_t count, uint32_t more, uint32_t *room, size_t size)
 {
     void *items; /* pointers of any type have one representation here, but may not be accessed as another's */
 
-    if (count < *room)
+    if (more <= *room && count <= *room - more)
         return true;
-    if (*room > UINT32_MAX / 2)
+    if (*room > UINT32_MAX / 2 || more > UINT32_MAX - count)
         return false;
-    const uint32_t more = GS_MAX(2 * *room, LEAST_ROOM);
+    const uint32_t most = GS_MAX(GS_MAX(2 * *room, LEAST_ROOM), count + more);
     memcpy(&items, array, sizeof(items));
-    if ((items = gs_realloc(items, more * size)) == NULL)
+    if ((items = gs_realloc(items, most * size)) == NULL)
         return false;
     memcpy(array, &items, sizeof(items));
-    *room = more;
+    *room = most;
     return true;
+}
+
+bool gs_grow(void *array, uint32_t count, uint32_t *room, size_t size)
+{
+    return gs_grow_by(array, count, 1, room, size);
 }
 
 #define PIECE_BYTES (16 * GS_KIB)

@@ -79,6 +79,8 @@ static inline void gs_free_at(const void *pointer) { gs_free(*(void *const *)poi
  * bytes each; *room is how many fit, 0 (and the pointer NULL) before the first. Room doubles. False, with nothing
  * changed, when memory is short; gs_fail() is not called. Free the array with gs_free(). */
 bool gs_grow(void *array, uint32_t count, uint32_t *room, size_t size);
+/* The same for `more` items. */
+bool gs_grow_by(void *array, uint32_t count, uint32_t more, uint32_t *room, size_t size);
 
 /* -- arrays that are taken one by one and given back together, as what a phase of planning needs is.
  *

@@ -333,15 +333,9 @@ static void keep_values(const gs_network *w, uint32_t settled)
     gs_cut *const c = w->c;
 
     c->out.start[w->stage] = c->out.end[w->stage] = c->out.count;
-    if (c->out.count + w->top > c->out.room) {
-        const uint32_t room = GS_MAX(2 * c->out.room, c->out.count + w->top);
-        uint32_t *const more = gs_realloc(c->out.value, room * sizeof(*more));
-        if (more == NULL) {
-            c->failed = GS_ENOMEM;
-            return;
-        }
-        c->out.value = more;
-        c->out.room = room;
+    if (!gs_grow_by(&c->out.value, c->out.count, w->top, &c->out.room, sizeof(*c->out.value))) {
+        c->failed = GS_ENOMEM;
+        return;
     }
     for (uint32_t i = 0; i < w->top; i++)
         if (i >= settled || c->search.seen[c->search.stack[i]] == GS_CUT_UNUSED)

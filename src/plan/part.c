@@ -29,14 +29,8 @@ static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "out of memory: thi
 static gs_status add_run(listing *x, gs_block_run run)
 {
     gs_plan *const p = x->out;
-    if (p->runs == x->run_room) {
-        const uint32_t room = GS_MAX(2 * x->run_room, 256);
-        gs_block_run *const more = gs_realloc(p->run, room * sizeof(*more));
-        if (more == NULL)
-            return no_memory();
-        p->run = more;
-        x->run_room = room;
-    }
+    if (!gs_grow(&p->run, p->runs, &x->run_room, sizeof(*p->run)))
+        return no_memory();
     p->run[p->runs++] = run;
     return GS_OK;
 }
@@ -57,14 +51,8 @@ static gs_status copy_rows(listing *x, gs_task *t, uint32_t rank)
     const uint32_t words = (uint32_t)gs_task_row_words(t);
     gs_plan *const p = x->out;
 
-    if (p->row_words + words > x->word_room) {
-        const uint32_t room = 2 * (p->row_words + words);
-        uint64_t *const more = gs_realloc(p->row_bits, room * sizeof(*more));
-        if (more == NULL)
-            return no_memory();
-        p->row_bits = more;
-        x->word_room = room;
-    }
+    if (!gs_grow_by(&p->row_bits, p->row_words, words, &x->word_room, sizeof(*p->row_bits)))
+        return no_memory();
     uint64_t *const bits = p->row_bits + p->row_words;
     memset(bits, 0, words * sizeof(*bits));
     t->moved_rows = 0;
@@ -107,14 +95,8 @@ static gs_status copy_regs(listing *x, gs_task *t)
     const uint32_t regs = gs_task_registers(t, x->program);
     gs_plan *const p = x->out;
 
-    if (p->regs + regs > x->reg_room) {
-        const uint32_t room = 2 * (p->regs + regs);
-        gs_place *const more = gs_realloc(p->reg, room * sizeof(*more));
-        if (more == NULL)
-            return no_memory();
-        p->reg = more;
-        x->reg_room = room;
-    }
+    if (!gs_grow_by(&p->reg, p->regs, regs, &x->reg_room, sizeof(*p->reg)))
+        return no_memory();
     for (uint32_t r = 0; r < regs; r++) {
         const gs_place *const from = &x->whole->reg[t->first_reg + r];
         if (is_on_host(from))

@@ -189,14 +189,8 @@ static gs_status follow_upload(gs_owners *o, uint32_t i, const stretch *x)
         last->end = x->end;
         return GS_OK;
     }
-    if (o->pieces == o->piece_room) {
-        const uint32_t room = GS_MAX(2 * o->piece_room, 64);
-        gs_piece *const more = gs_realloc(o->piece, room * sizeof(*more));
-        if (more == NULL)
-            return gs_fail(GS_ENOMEM, "out of memory: which rank has what");
-        o->piece = more;
-        o->piece_room = room;
-    }
+    if (!gs_grow(&o->piece, o->pieces, &o->piece_room, sizeof(*o->piece)))
+        return gs_fail(GS_ENOMEM, "out of memory: which rank has what");
     o->piece[o->pieces++] = (gs_piece){x->begin, x->end, rank};
     return GS_OK;
 }

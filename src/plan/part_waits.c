@@ -73,14 +73,8 @@ gs_reach gs_part_waits_begin(gs_part_waits *w, uint32_t i)
 static gs_status add_dep(gs_part_waits *w, uint32_t task)
 {
     gs_plan *const p = w->part;
-    if (p->deps == w->dep_room) {
-        const uint32_t room = GS_MAX(2 * w->dep_room, 1024);
-        uint32_t *const more = gs_realloc(p->dep, room * sizeof(*more));
-        if (more == NULL)
-            return no_memory();
-        p->dep = more;
-        w->dep_room = room;
-    }
+    if (!gs_grow(&p->dep, p->deps, &w->dep_room, sizeof(*p->dep)))
+        return no_memory();
     p->dep[p->deps++] = task;
     return GS_OK;
 }
@@ -136,14 +130,8 @@ static void sort_deps(gs_plan *p, uint32_t first)
 
 static gs_status put(gs_part_waits *w, uint32_t lane, uint32_t task)
 {
-    if (w->count[lane] == w->room[lane]) {
-        const uint32_t room = GS_MAX(2 * w->room[lane], 256);
-        uint32_t *const more = gs_realloc(w->at[lane], room * sizeof(*more));
-        if (more == NULL)
-            return no_memory();
-        w->at[lane] = more;
-        w->room[lane] = room;
-    }
+    if (!gs_grow(&w->at[lane], w->count[lane], &w->room[lane], sizeof(*w->at[lane])))
+        return no_memory();
     w->at[lane][w->count[lane]++] = task;
     return GS_OK;
 }
@@ -153,14 +141,8 @@ gs_status gs_part_waits_add(gs_part_waits *w, uint32_t i, const gs_task *t, cons
     gs_plan *const p = w->part;
     const uint32_t lane = gs_task_lane(t);
 
-    if (p->tasks == w->task_room) {
-        const uint32_t room = GS_MAX(2 * w->task_room, 256);
-        gs_task *const more = gs_realloc(p->task, room * sizeof(*more));
-        if (more == NULL)
-            return no_memory();
-        p->task = more;
-        w->task_room = room;
-    }
+    if (!gs_grow(&p->task, p->tasks, &w->task_room, sizeof(*p->task)))
+        return no_memory();
     gs_task *const to = &p->task[p->tasks];
     *to = *t;
     to->first_dep = p->deps;

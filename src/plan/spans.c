@@ -53,17 +53,12 @@ static void move_gap(gs_spans *s, uint32_t to)
 /* Room for `more` spans beside those that are there. */
 static gs_status grow(gs_spans *s, uint32_t more)
 {
-    const uint32_t room = 2 * (s->count + more);
-    gs_span *span;
-
     if (s->count + more <= s->room)
         return GS_OK;
     move_gap(s, s->count);
-    if ((span = gs_realloc(s->span, room * sizeof(*span))) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory: which rank has what");
-    s->span = span;
-    s->room = room;
-    return GS_OK;
+    return gs_grow_by(&s->span, s->count, more, &s->room, sizeof(*s->span))
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "out of memory: which rank has what");
 }
 
 /* `pieces` in place of [first, end). */
