@@ -129,76 +129,10 @@ gs_status gs_ranks_share_of(uint32_t rank, void *x, uint64_t bytes)
 
 gs_status gs_ranks_share(void *x, uint64_t bytes) { return gs_ranks_share_of(0, x, bytes); }
 
-/* to[i] = x[0][i] + x[1][i] + ..., of `count` numbers of each rank. */
-typedef void add_fn(void *to, const void *x, uint64_t count);
+/* to[i] is made of x[0][i], x[1][i], ..., of `count` numbers of each rank. */
+typedef void join_fn(void *to, const void *x, uint64_t count);
 
-static void add_f32(void *to, const void *all, uint64_t count)
-{
-    const float *const x = all;
-    for (uint64_t i = 0; i < count; i++) {
-        float sum = x[i];
-        for (uint32_t r = 1; r < ranks.count; r++)
-            sum += x[r * count + i];
-        ((float *)to)[i] = sum;
-    }
-}
-
-static void add_f64(void *to, const void *all, uint64_t count)
-{
-    const double *const x = all;
-    for (uint64_t i = 0; i < count; i++) {
-        double sum = x[i];
-        for (uint32_t r = 1; r < ranks.count; r++)
-            sum += x[r * count + i];
-        ((double *)to)[i] = sum;
-    }
-}
-
-static void add_u64(void *to, const void *all, uint64_t count)
-{
-    const uint64_t *const x = all;
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t sum = x[i];
-        for (uint32_t r = 1; r < ranks.count; r++)
-            sum += x[r * count + i];
-        ((uint64_t *)to)[i] = sum;
-    }
-}
-
-static void add_u32(void *to, const void *all, uint64_t count)
-{
-    const uint32_t *const x = all;
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t sum = x[i];
-        for (uint32_t r = 1; r < ranks.count; r++)
-            sum += x[r * count + i];
-        ((uint32_t *)to)[i] = (uint32_t)GS_MIN(sum, UINT32_MAX);
-    }
-}
-
-static void least_u8(void *to, const void *all, uint64_t count)
-{
-    const uint8_t *const x = all;
-    for (uint64_t i = 0; i < count; i++) {
-        uint8_t least = x[i];
-        for (uint32_t r = 1; r < ranks.count; r++)
-            least = GS_MIN(least, x[r * count + i]);
-        ((uint8_t *)to)[i] = least;
-    }
-}
-
-static void unite_u64(void *to, const void *all, uint64_t count)
-{
-    const uint64_t *const x = all;
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t any = x[i];
-        for (uint32_t r = 1; r < ranks.count; r++)
-            any |= x[r * count + i];
-        ((uint64_t *)to)[i] = any;
-    }
-}
-
-static gs_status sum(char *x, uint64_t count, uint64_t size, add_fn *add)
+static gs_status join_all(char *x, uint64_t count, uint64_t size, join_fn *join)
 {
     const uint64_t most = CHUNK_BYTES / size;
     gs_status st = meet(GS_OK);
@@ -206,40 +140,39 @@ static gs_status sum(char *x, uint64_t count, uint64_t size, add_fn *add)
     for (uint64_t at = 0; at < count && st == GS_OK; at += most) {
         const uint64_t n = GS_MIN(most, count - at);
         if ((st = gather(ranks.chunks, x + at * size, n * size)) == GS_OK)
-            add(x + at * size, ranks.chunks, n);
+            join(x + at * size, ranks.chunks, n);
     }
     return st;
 }
 
-gs_status gs_ranks_unite(uint64_t *x, uint64_t count)
-{
-    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), unite_u64);
-}
+/* In the order of the ranks: of `one`, what there is so far, and `next`. */
+#define EACH(X)                                                                 \
+    X(gs_ranks_unite, uint64_t, uint64_t, one | next)                           \
+    X(gs_ranks_sum_u64, uint64_t, uint64_t, one + next)                         \
+    X(gs_ranks_sum_u32, uint32_t, uint64_t, GS_MIN(one + next, UINT32_MAX))     \
+    X(gs_ranks_least_u8, uint8_t, uint8_t, GS_MIN(one, next))                   \
+    X(gs_ranks_sum_f32, float, float, one + next)                               \
+    X(gs_ranks_sum_f64, double, double, one + next)
 
-gs_status gs_ranks_sum_u64(uint64_t *x, uint64_t count)
-{
-    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), add_u64);
-}
-
-gs_status gs_ranks_sum_u32(uint32_t *x, uint64_t count)
-{
-    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), add_u32);
-}
-
-gs_status gs_ranks_least_u8(uint8_t *x, uint64_t count)
-{
-    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), least_u8);
-}
-
-gs_status gs_ranks_sum_f32(float *x, uint64_t count)
-{
-    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), add_f32);
-}
-
-gs_status gs_ranks_sum_f64(double *x, uint64_t count)
-{
-    return ranks.count == 1 ? GS_OK : sum((char *)x, count, sizeof(*x), add_f64);
-}
+#define X(name, type, wide, joined)                                                             \
+    static void name##_of(void *to, const void *all, uint64_t count)                            \
+    {                                                                                           \
+        const type *const x = all;                                                              \
+        for (uint64_t i = 0; i < count; i++) {                                                  \
+            wide one = x[i];                                                                    \
+            for (uint32_t r = 1; r < ranks.count; r++) {                                        \
+                const type next = x[r * count + i];                                             \
+                one = (wide)(joined);                                                           \
+            }                                                                                   \
+            ((type *)to)[i] = (type)one;                                                        \
+        }                                                                                       \
+    }                                                                                           \
+    gs_status name(type *x, uint64_t count)                                                     \
+    {                                                                                           \
+        return ranks.count == 1 ? GS_OK : join_all((char *)x, count, sizeof(*x), name##_of);    \
+    }
+EACH(X)
+#undef X
 
 /* ---- messages ------------------------------------------------------------- */
 
