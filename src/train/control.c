@@ -17,23 +17,26 @@
 #define EDGE_CLASSIFY (1u << GS_TRAIN_TASK_EDGE_CLASSIFY)
 #define EDGE_REGRESS (1u << GS_TRAIN_TASK_EDGE_REGRESS)
 #define NAMES_BYTES 80u
+#define VALID_OF(member) offsetof(gs_task_figures, member[GS_SPLIT_VALID - 1])
 
 static const struct {
     const char *name;
     unsigned tasks; /* that have it */
     bool less;      /* is better */
+    size_t at;      /* in gs_task_figures; 0: it is no part of these */
 } judge[GS_JUDGES] = {
-    [GS_BY_LOSS] = {"loss", CLASSIFY | MULTILABEL | REGRESS | EDGE_CLASSIFY | EDGE_REGRESS, true},
-    [GS_BY_ACCURACY] = {"accuracy", CLASSIFY | EDGE_CLASSIFY, false},
-    [GS_BY_BALANCED] = {"balanced", CLASSIFY | EDGE_CLASSIFY, false},
-    [GS_BY_F1] = {"f1", CLASSIFY | MULTILABEL | EDGE_CLASSIFY, false},
-    [GS_BY_MICRO_F1] = {"micro_f1", MULTILABEL, false},
-    [GS_BY_AUC] = {"auc", CLASSIFY | MULTILABEL | LINK, false},
-    [GS_BY_AP] = {"ap", CLASSIFY | MULTILABEL, false},
-    [GS_BY_MSE] = {"mse", REGRESS | EDGE_REGRESS, true},
-    [GS_BY_MAE] = {"mae", REGRESS | EDGE_REGRESS, true},
-    [GS_BY_R2] = {"r2", REGRESS | EDGE_REGRESS, false},
-    [GS_BY_MRR] = {"mrr", LINK, false},
+    [GS_BY_LOSS] = {"loss", CLASSIFY | MULTILABEL | REGRESS | EDGE_CLASSIFY | EDGE_REGRESS, true,
+                    offsetof(gs_task_figures, valid_loss)},
+    [GS_BY_ACCURACY] = {"accuracy", CLASSIFY | EDGE_CLASSIFY, false, 0},
+    [GS_BY_BALANCED] = {"balanced", CLASSIFY | EDGE_CLASSIFY, false, VALID_OF(balanced_acc)},
+    [GS_BY_F1] = {"f1", CLASSIFY | MULTILABEL | EDGE_CLASSIFY, false, VALID_OF(macro_f1)},
+    [GS_BY_MICRO_F1] = {"micro_f1", MULTILABEL, false, VALID_OF(micro_f1)},
+    [GS_BY_AUC] = {"auc", CLASSIFY | MULTILABEL | LINK, false, VALID_OF(roc_auc)},
+    [GS_BY_AP] = {"ap", CLASSIFY | MULTILABEL, false, VALID_OF(average_precision)},
+    [GS_BY_MSE] = {"mse", REGRESS | EDGE_REGRESS, true, VALID_OF(mse)},
+    [GS_BY_MAE] = {"mae", REGRESS | EDGE_REGRESS, true, VALID_OF(mae)},
+    [GS_BY_R2] = {"r2", REGRESS | EDGE_REGRESS, false, VALID_OF(r2)},
+    [GS_BY_MRR] = {"mrr", LINK, false, VALID_OF(mrr)},
 };
 
 /* Which of them a task is judged by where nothing is said. */
@@ -88,33 +91,11 @@ bool gs_judge_ranks(const char *name)
 
 double gs_judge_figure(gs_judge j, const gs_task_figures *f, const double accuracy[3])
 {
-    const int valid = GS_SPLIT_VALID - 1;
-    switch (j) {
-    case GS_BY_LOSS:
-        return f->valid_loss;
-    case GS_BY_BALANCED:
-        return f->balanced_acc[valid];
-    case GS_BY_F1:
-        return f->macro_f1[valid];
-    case GS_BY_MICRO_F1:
-        return f->micro_f1[valid];
-    case GS_BY_AUC:
-        return f->roc_auc[valid];
-    case GS_BY_AP:
-        return f->average_precision[valid];
-    case GS_BY_MSE:
-        return f->mse[valid];
-    case GS_BY_MAE:
-        return f->mae[valid];
-    case GS_BY_R2:
-        return f->r2[valid];
-    case GS_BY_MRR:
-        return f->mrr[valid];
-    case GS_BY_ACCURACY:
-    case GS_JUDGES:
-        break;
-    }
-    return accuracy[valid];
+    double figure = accuracy[GS_SPLIT_VALID - 1];
+
+    if (j < GS_JUDGES && judge[j].at > 0)
+        memcpy(&figure, (const char *)f + judge[j].at, sizeof(figure));
+    return figure;
 }
 
 double gs_judge_worth(gs_judge j, double figure) { return judge[j].less ? -figure : figure; }
