@@ -314,36 +314,28 @@ static gs_status add_reverses(gs_part_blocks *b, gs_part_job *job)
 {
     const uint64_t cap = GS_MIN(b->cap, GS_MAX(b->edges, 1)) + 1;
     const gs_part_route route = {owner_of_block, block_of, b};
-    reversing w = {.b = b};
-    gs_status st;
+    GS_ENDS(gs_sort_free_at) gs_external_sort *reversed = NULL;
 
-    if (job->ranks > 1 && (st = gs_part__exchange_sort(&b->edges_by_end, job, &route)) != GS_OK)
-        return st;
-    w.keys = gs_malloc_array(cap, 8);
-    w.spare = gs_malloc_array(cap, 8);
-    if (w.keys == NULL || w.spare == NULL) {
-        st = gs_fail(GS_ENOMEM, "%s: no memory to look for reverse edges", job->dir);
-        goto done;
-    }
+    if (job->ranks > 1)
+        GS_TRY(gs_part__exchange_sort(&b->edges_by_end, job, &route));
+    GS_FREED uint64_t *const keys = gs_malloc_array(cap, 8), *const spare = gs_malloc_array(cap, 8);
+    if (keys == NULL || spare == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to look for reverse edges", job->dir);
     const gs_sort_spec spec = {.dir = job->dir, .name = "tmp.reversed", .buckets = b->count, .writers = 1,
                                .words = b->words, .memory = job->buffers / 8, .records = 2 * b->edges};
-    if ((st = gs_sort_make(&w.out, &spec)) != GS_OK ||
-        (st = gs_part__blocks_each(b, job, reverse_block, &w)) != GS_OK ||
-        (st = gs_sort_finish(w.out)) != GS_OK)
-        goto done;
+    GS_TRY(gs_sort_make(&reversed, &spec));
+    reversing w = {.b = b, .out = reversed, .keys = keys, .spare = spare};
+    GS_TRY(gs_part__blocks_each(b, job, reverse_block, &w));
+    GS_TRY(gs_sort_finish(reversed));
     uint64_t sums[2] = {w.balance, w.added};
-    if (job->ranks > 1 && (st = gs_ranks_sum_u64(sums, 2)) != GS_OK)
-        goto done;
+    if (job->ranks > 1)
+        GS_TRY(gs_ranks_sum_u64(sums, 2));
     gs_sort_free(b->edges_by_end);
-    b->edges_by_end = w.out;
-    w.out = NULL;
+    b->edges_by_end = reversed;
+    reversed = NULL;
     b->edges += sums[1];
     b->symmetric = sums[0] == 0;
-done:
-    gs_sort_free(w.out);
-    gs_free(w.keys);
-    gs_free(w.spare);
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_input *in)

@@ -8,7 +8,6 @@
 #include "partition/lp.h"
 
 #include <omp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -508,7 +507,6 @@ typedef struct levelling {
     uint8_t *cost;    /* [vertices] */
     uint32_t *cheap;  /* [count][COSTS] vertices of a label whose move costs as much, atomic */
     uint32_t *room;   /* [count] */
-    gs_arena memory;
 } levelling;
 
 static uint64_t over(const gs_lp_labels *l, uint32_t label)
@@ -624,33 +622,29 @@ static uint64_t count_over(const levelling *w)
 
 gs_status gs_lp__make_exact(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *job)
 {
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
     levelling w = {.l = l, .g = g};
-    gs_status st = GS_OK;
 
-    w.target = gs_arena_take(&w.memory, g->vertices, 4);
-    w.cost = gs_arena_take(&w.memory, g->vertices, 1);
-    w.cheap = gs_arena_take(&w.memory, (uint64_t)l->count * COSTS, 4);
-    w.room = gs_arena_take(&w.memory, l->count, 4);
-    if (w.memory.is_short) {
-        st = gs_fail(GS_ENOMEM, "no memory to fill %u intervals exactly", l->count);
-        goto done;
-    }
+    w.target = gs_arena_take(&memory, g->vertices, 4);
+    w.cost = gs_arena_take(&memory, g->vertices, 1);
+    w.cheap = gs_arena_take(&memory, (uint64_t)l->count * COSTS, 4);
+    w.room = gs_arena_take(&memory, l->count, 4);
+    if (memory.is_short)
+        return gs_fail(GS_ENOMEM, "no memory to fill %u intervals exactly", l->count);
     for (uint32_t i = 0; i < l->count; i++) {
         const uint32_t capacity = gs_part__grid_capacity(l->grid, i);
         w.room[i] = capacity > l->size[i] ? capacity - l->size[i] : 0;
     }
     for (uint32_t round = 0; round < ROUNDS && count_over(&w) != 0; round++) {
         memset(w.cheap, 0, (uint64_t)l->count * COSTS * 4);
-        if ((st = gs_lp__each(g, job, 0, 1, look, &w)) != GS_OK ||
-            (job->ranks > 1 && (st = share_looks(&w, job)) != GS_OK))
-            goto done;
+        GS_TRY(gs_lp__each(g, job, 0, 1, look, &w));
+        if (job->ranks > 1)
+            GS_TRY(share_looks(&w, job));
         if (move_cheapest(&w) == 0)
             break;
     }
     move_rest(&w);
-done:
-    gs_arena_free(&w.memory);
-    return st;
+    return GS_OK;
 }
 
 /* ---- the levels, and the whole ---------------------------------------------------- */

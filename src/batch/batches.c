@@ -174,23 +174,20 @@ static gs_status predict(gs_batches *b)
 gs_status gs_batches_open(gs_batches **out, const gs_session_config *config, gs_exec_wire *wire)
 {
     const gs_batch_shape *const shape = config->batch;
-    gs_batches *b = gs_calloc(1, sizeof(*b));
-    gs_status st;
+    GS_ENDS(gs_batches_close_at) gs_batches *b = gs_calloc(1, sizeof(*b));
 
     if (b == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     b->shape = *shape;
     b->wire = wire;
-    if ((st = gs_session_prepare(&b->session, config, NULL, variant_of(shape))) != GS_OK)
-        goto done;
+    GS_TRY(gs_session_prepare(&b->session, config, NULL, variant_of(shape)));
     make_table(b);
-    if ((st = make_plan(b)) != GS_OK || (st = count_bytes(b)) != GS_OK || (st = predict(b)) != GS_OK)
-        goto done;
+    GS_TRY(make_plan(b));
+    GS_TRY(count_bytes(b));
+    GS_TRY(predict(b));
     *out = b;
     b = NULL;
-done:
-    gs_batches_close(b);
-    return st;
+    return GS_OK;
 }
 
 /* Learned rows are what the step before left, what a loss of pairs says is not there before the pass, and a profile

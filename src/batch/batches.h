@@ -28,6 +28,7 @@ typedef struct gs_batch_lanes {
  * or what a GPU cannot do; GS_EINVAL, GS_ENOMEM and what preparing a session gives. */
 gs_status gs_batches_open(gs_batches **out, const gs_session_config *config, gs_exec_wire *wire);
 void gs_batches_close(gs_batches *b); /* NULL is allowed */
+GS_ENDS_BY(gs_batches, gs_batches_close)
 /* What rows of features have of the host's memory, where `whole` does not keep all. */
 typedef struct gs_batch_room {
     bool keeps;      /* those of all vertices stay; else: */

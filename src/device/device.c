@@ -450,9 +450,9 @@ static uint32_t list_contexts(void **context, const gs_device **one, gs_device *
 
 bool gs_devices_have_memory(gs_device *const *device, uint32_t devices)
 {
-    void *context[GS_DEVICE_COUNT_MOST];
-    const gs_device *one;
-    return list_contexts(context, &one, device, devices) > 0;
+    while (devices > 0 && gs_device_unified(device[devices - 1]))
+        devices--;
+    return devices > 0;
 }
 
 gs_status gs_device_join(gs_device *const *device, uint32_t devices)

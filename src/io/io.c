@@ -379,23 +379,20 @@ static gs_status take_tables(gs_io *io, uint32_t requests)
 gs_status gs_io_open(gs_io **out, const gs_io_config *config)
 {
     gs_io_config c = *config;
-    gs_io *io = NULL;
-    gs_status st;
+    GS_ENDS(gs_io_close_at) gs_io *io = NULL;
 
-    if ((st = fill_defaults(&c)) != GS_OK || (st = choose_backend(&c.backend)) != GS_OK)
-        return st;
+    GS_TRY(fill_defaults(&c));
+    GS_TRY(choose_backend(&c.backend));
     if ((io = gs_calloc(1, sizeof(*io))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for I/O");
     io->depth = c.depth;
     io->piece_bytes = c.piece_bytes;
     io->flight_bytes = c.flight_bytes != 0 ? c.flight_bytes : UINT64_MAX;
-    if ((st = take_tables(io, c.requests)) != GS_OK || (st = open_backend(io, &c)) != GS_OK)
-        goto done;
+    GS_TRY(take_tables(io, c.requests));
+    GS_TRY(open_backend(io, &c));
     *out = io;
     io = NULL; /* now the caller's */
-done:
-    gs_io_close(io);
-    return st;
+    return GS_OK;
 }
 
 void gs_io_close(gs_io *io)

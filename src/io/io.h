@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h" /* GS_ENDS_BY */
 #include "base/status.h"
 
 #define GS_IO_DEPTH 64u /* with 1 MiB pieces the best of 4..128 on an NVMe disk (bench/disk/io_sweep) */
@@ -74,6 +75,7 @@ typedef struct gs_io_counters {
 gs_status gs_io_open(gs_io **out, const gs_io_config *config);
 /* Waits for what is outstanding, closes its files, frees. NULL is allowed. */
 void gs_io_close(gs_io *io);
+GS_ENDS_BY(gs_io, gs_io_close)
 /* "io_uring", "io_uring (unregistered buffers)" or "threads". */
 const char *gs_io_backend_name(const gs_io *io);
 /* What kept io_uring, or its registered buffers, from being used; "" where nothing did. */

@@ -189,27 +189,24 @@ gs_status gs_order_search(gs_plan **plan, double cost, const gs_layout *l, gs_ch
     const uint64_t most = GS_MIN(TASKS_MOST, gs_effort_left(l->config, cost));
     const uint32_t tries = (uint32_t)GS_MIN(most / GS_MAX((*plan)->tasks, 1), GS_ORDER_TRIES);
     bool any = false;
-    gs_status st;
 
     for (uint32_t k = 0; k < l->program->stages; k++)
         any = any || free_blocks(&s, k) > 0;
     if (!any || tries < 3)
         return GS_OK;
-    if ((s.best = gs_malloc_array(order_bytes(&s), 1)) == NULL)
+    GS_FREED uint32_t *const best = s.best = gs_malloc_array(order_bytes(&s), 1);
+    if (best == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
-    memcpy(s.best, c->order, order_bytes(&s));
-    if ((st = seconds_of(&s.seconds, &s, *plan)) != GS_OK)
-        goto done;
+    memcpy(best, c->order, order_bytes(&s));
+    GS_TRY(seconds_of(&s.seconds, &s, *plan));
     const double before = s.seconds;
     if (alone) {
         gs_plan_free(*plan);
         *plan = NULL;
     }
-    if ((st = search(&s, tries, cost)) != GS_OK || (st = take_order(plan, &s, s.seconds < before * WORTH)) != GS_OK)
-        goto done;
+    GS_TRY(search(&s, tries, cost));
+    GS_TRY(take_order(plan, &s, s.seconds < before * WORTH));
     gs_order_report *const order = &(*plan)->pass[pass].order;
     *order = (gs_order_report){s.tried, before, s.seconds, order->taken};
-done:
-    gs_free(s.best);
-    return st;
+    return GS_OK;
 }

@@ -118,19 +118,15 @@ static uint32_t tile_rows(const gs_layout *l, const gs_stage *s, const gs_stage_
 
 static gs_status layout_stage(gs_layout *l, const gs_stage *s, gs_stage_layout *out)
 {
-    uint32_t *until = gs_malloc_array(s->regs + 1, sizeof(*until));
-    gs_status st = GS_ENOMEM;
+    GS_FREED uint32_t *const until = gs_malloc_array(s->regs + 1, sizeof(*until));
 
     out->reg_offset = gs_arena_take(&l->arrays, s->regs + 1, sizeof(*out->reg_offset));
     if (until == NULL || out->reg_offset == NULL)
-        goto done;
+        return GS_ENOMEM;
     place_registers(s, GS_TILE_ROWS, until, out);
     place_registers(s, tile_rows(l, s, out), until, out);
     out->scratch_bytes = gs_align_up(out->scratch_bytes, GS_BLOCK_BYTES);
-    st = GS_OK;
-done:
-    gs_free(until);
-    return st;
+    return GS_OK;
 }
 
 static uint64_t gathered_bytes(const gs_layout *l, const gs_stage *s)
