@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <omp.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/dtype.h"

@@ -10,7 +10,6 @@
  * vertices, validates on the next 20 % and tests on the rest. */
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

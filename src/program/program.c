@@ -1,7 +1,6 @@
 /* program.c - making, freeing and counting programs. */
 #include "program/program.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"

@@ -3,9 +3,7 @@
  * The file is checksummed (base/hash.h), which finds damage, not malice: every value is checked all the same.
  * Keys are exactly those of the format, each once. */
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"

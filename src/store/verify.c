@@ -4,14 +4,12 @@
  * each block's checksum, zero padding, and what the values must be: finite features, labels below the number of
  * classes, split sizes as promised, input ids that are a permutation. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "store/store_internal.h"
-#include "store/store_write.h" /* gs_store_edges_name */
 
 /* ---- numbers ----------------------------------------------------------- */
 

@@ -2,7 +2,6 @@
 #include "topology/topology.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* bench.c - a short training run beside the ceilings of the machine it ran on. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

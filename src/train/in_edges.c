@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/dtype.h"
-#include "base/option_table.h"
 #include "base/size.h"
 #include "gnnstream.h"
 #include "session/store_rows.h"

@@ -5,14 +5,11 @@
  * run may have, each with the vertices, edges and remote edges that it has among all. What is less for so few is made
  * up for: the ends of remote edges are fewer vertices, as fewer are others', and messages are fewer.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/option_table.h"
 #include "base/size.h"
 #include "plan/part.h"
 #include "ranks/ranks.h"

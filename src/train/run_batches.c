@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/machine.h"
-#include "base/option_table.h"
 #include "base/size.h"
 #include "batch/batch_rows.h"
 #include "batch/batch_tables.h"

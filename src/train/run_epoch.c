@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/machine.h"
 #include "base/size.h"
 #include "base/status.h"
 #include "ranks/ranks.h"

@@ -1,6 +1,5 @@
 /* Where the values of a tile of edges lie: places of slots, edges of a tile, steps that are done row by row. */
 #include "base/size.h"
-#include "device/cpu/cpu.h"
 #include "device/cpu/edge_program.h"
 
 #define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
