@@ -13,6 +13,7 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "batch/batches_internal.h"
+#include "ranks/ranks.h"
 
 typedef struct gs_batch_member {
     gs_batch_devices *all;
@@ -32,7 +33,7 @@ typedef struct gs_batch_member {
 } gs_batch_member;
 
 struct gs_batch_devices {
-    uint32_t devices, gpus;
+    uint32_t devices, gpus; /* of this process: of several ranks each has the device of its number */
     bool said;           /* a file says which shares they have */
     gs_batch_member *at; /* [devices] processors before GPUs */
     gs_batch_deal deal;
@@ -99,6 +100,12 @@ uint32_t gs_batch_deal_most(const gs_batch_deal *d, uint32_t device, uint32_t gr
         most = GS_MAX(most, held);
     }
     return most;
+}
+
+/* The one that runs batches of a device here; or of another rank's, what this one knows of it. */
+static gs_batch_member *member_of(const gs_batch_devices *d, uint32_t device)
+{
+    return &d->at[device < d->devices && gs_ranks_count() == 1 ? device : 0];
 }
 
 /* ---- threads ------------------------------------------------------------- */
@@ -309,6 +316,21 @@ static void run_round(gs_batch_devices *d)
     pthread_mutex_unlock(&d->lock);
 }
 
+/* What a pass came to, and its statistics, come to all ranks from the one that ran it. */
+static gs_status share_pass(gs_batch_devices *d, gs_batch_pass *p, float *statistics)
+{
+    gs_batch_pass all = *p;
+
+    if (gs_ranks_count() == 1 || p->batch == NULL)
+        return GS_OK;
+    GS_TRY(gs_ranks_share_of(p->device, &all, sizeof(all)));
+    all.batch = p->batch;
+    all.stats.metrics.column = NULL;
+    all.stats.metrics.found = NULL;
+    *p = all;
+    return gs_ranks_share_of(p->device, statistics, gs_batches_statistics(d->at[0].engine) * sizeof(*statistics));
+}
+
 /* Running statistics go on batch by batch, in the order of the batches. */
 gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_t passes)
 {
@@ -325,29 +347,52 @@ gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_
             return d->devices == 1 ? m->status : gs_fail(m->status, "%s", m->why);
     }
     for (uint32_t i = 0; i < passes; i++)
+        GS_TRY(share_pass(d, &pass[i], statistics_of(d, i)));
+    for (uint32_t i = 0; i < passes; i++)
         if (pass[i].batch != NULL)
-            gs_batches_follow(d->at[pass[i].device].engine, pass[i].batch, statistics_of(d, i));
+            gs_batches_follow(member_of(d, pass[i].device)->engine, pass[i].batch, statistics_of(d, i));
+    return GS_OK;
+}
+
+/* Ranks get what the first has made. */
+static gs_status share_alone(gs_batch_devices *d, gs_batch_pass *pass)
+{
+    gs_batches *const own = d->at[0].engine;
+    const gs_params *const p = &own->whole->run.params;
+
+    if (gs_ranks_count() == 1)
+        return GS_OK;
+    if (gs_ranks_self() == 0)
+        gs_batches_copy_statistics(own, d->statistics);
+    GS_TRY(share_pass(d, pass, d->statistics));
+    GS_TRY(gs_ranks_share(p->grads, p->elements * sizeof(*p->grads)));
+    if (gs_ranks_self() > 0)
+        gs_batches_follow(own, pass->batch, d->statistics);
     return GS_OK;
 }
 
 gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass)
 {
     gs_step_rows_take_one(&d->rows);
-    const gs_status st = gs_batches_run(d->at[0].engine, pass);
+    const gs_status st = gs_ranks_self() > 0 ? GS_OK : gs_batches_run(d->at[0].engine, pass);
 
-    if (st == GS_OK && !pass->overflows) {
+    if (st == GS_OK && !pass->overflows && gs_ranks_self() == 0) {
         wait_for_speed(&d->at[0], pass);
         gs_batches_release(d->at[0].engine);
     }
-    return st;
+    return st == GS_OK ? share_alone(d, pass) : st;
 }
 
-void gs_batch_devices_reduce(gs_batch_devices *d, double mass)
+gs_status gs_batch_devices_reduce(gs_batch_devices *d, double mass)
 {
+    const gs_params *const p = &d->at[0].engine->whole->run.params;
+
     for (uint32_t k = 1; k < d->devices; k++)
         gs_batches_collect(d->at[k].engine);
+    GS_TRY(gs_ranks_sum_f32(p->grads, p->elements)); /* as they are collected: in the order of the devices */
     gs_batches_divide(d->at[0].engine, mass);
     gs_step_rows_divide(&d->rows, mass);
+    return GS_OK;
 }
 
 const gs_step_rows *gs_batch_devices_rows(const gs_batch_devices *d) { return &d->rows; }
@@ -388,7 +433,8 @@ static void name_gpu(gs_batch_member *m, const char *gpus, uint32_t index)
  * processors have the other threads. */
 static void name_one(gs_batch_member *m, const gs_train_options *o, uint32_t device, uint32_t devices)
 {
-    const uint32_t threads = o->threads != 0 ? o->threads : gs_machine_cpus();
+    const uint32_t threads = o->threads != 0 ? o->threads : GS_MAX(gs_machine_cpus() / gs_ranks_on_host(), 1u),
+                   sharing = gs_ranks_count() > 1 ? 1 : devices; /* .threads are of a rank */
     const char *const beside = gs_device_gpus_beside(o->device);
     const bool parts = gs_device_words_of(o->device) == GS_DEVICES_PARTS;
 
@@ -401,7 +447,7 @@ static void name_one(gs_batch_member *m, const gs_train_options *o, uint32_t dev
         if (device > 0)
             name_gpu(m, beside, device - 1);
     } else if (parts) {
-        m->options.threads = GS_MAX(threads / devices, 1);
+        m->options.threads = GS_MAX(threads / sharing, 1);
     } else {
         name_gpu(m, o->device, device);
     }
@@ -426,7 +472,7 @@ static gs_status read_topology(gs_batch_devices *d, double *rate, uint32_t devic
         const gs_topology_switch *const at = &wires.at[gs_topology_switch_of(&wires, k)];
         rate[k] = wires.place.said ? wires.place.edges[k] : speed;
         d->said = wires.place.said;
-        if (!parts)
+        if (!parts || gs_ranks_count() > 1)
             continue;
         d->at[k].waits = 1 / speed - 1;
         d->at[k].wire = (gs_exec_wire){.lock = PTHREAD_MUTEX_INITIALIZER, .bps = at->host_bps};
@@ -436,15 +482,16 @@ static gs_status read_topology(gs_batch_devices *d, double *rate, uint32_t devic
 }
 
 /* Batches a second of each device, in proportion to each other. */
-static gs_status deal_batches(gs_batch_devices *d, double rate[GS_BATCH_DEVICES], const gs_session_config *config)
+static gs_status deal_batches(gs_batch_devices *d, double rate[GS_BATCH_DEVICES], const gs_session_config *config,
+                              uint32_t devices)
 {
     const gs_session_earlier *const e = config->earlier;
 
     for (uint32_t k = 0; k < d->devices && !d->said && d->gpus > 0 && d->gpus < d->devices; k++)
         rate[k] /= gs_batches_seconds(d->at[k].engine);
-    if (e != NULL && e->batch_rates == d->devices)
+    if (e != NULL && e->batch_rates == devices)
         memcpy(rate, e->batch_rate, GS_BATCH_DEVICES * sizeof(*rate));
-    return gs_batch_deal_open(&d->deal, d->devices, gs_batch_devices_step(config->options), rate);
+    return gs_batch_deal_open(&d->deal, devices, gs_batch_devices_step(config->options), rate);
 }
 
 static gs_status open_each(gs_batch_devices *d, const gs_session_config *config, uint32_t devices,
@@ -453,10 +500,12 @@ static gs_status open_each(gs_batch_devices *d, const gs_session_config *config,
     gs_session_config one = *config;
     gs_status st = GS_OK;
 
-    for (uint32_t k = 0; st == GS_OK && k < devices; k++) {
+    const bool ranks = gs_ranks_count() > 1;
+
+    for (uint32_t k = 0; st == GS_OK && k < (ranks ? 1 : devices); k++) {
         gs_batch_member *const m = &d->at[k];
         m->all = d;
-        m->number = k;
+        m->number = ranks ? gs_ranks_self() : k;
         name_one(m, config->options, k, devices);
         one.options = &m->options;
         st = gs_batches_open(&m->engine, &one, m->over);
@@ -483,7 +532,8 @@ gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config 
         (d->at = gs_calloc(devices, sizeof(*d->at))) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory");
     if (st != GS_OK || (st = read_topology(d, rate, devices, config->options)) != GS_OK ||
-        (st = open_each(d, config, devices, typical)) != GS_OK || (st = deal_batches(d, rate, config)) != GS_OK) {
+        (st = open_each(d, config, devices, typical)) != GS_OK ||
+        (st = deal_batches(d, rate, config, devices)) != GS_OK) {
         gs_batch_devices_close(d);
         return st;
     }
@@ -503,7 +553,7 @@ void gs_batch_devices_close(gs_batch_devices *d)
     gs_free(d);
 }
 
-gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device) { return d->at[device].engine; }
+gs_batches *gs_batch_devices_at(const gs_batch_devices *d, uint32_t device) { return member_of(d, device)->engine; }
 const gs_batch_deal *gs_batch_devices_deal(const gs_batch_devices *d) { return &d->deal; }
 
 /* ---- how long do lanes take? ---------------------------------------------- */
@@ -539,9 +589,10 @@ static double simulate_batch(lane_ends *e, const gs_batch_lanes *l, double drawn
 /* The lanes of a device, whose speed a file may say. */
 static gs_batch_lanes lanes_at(const gs_batch_devices *d, uint32_t k)
 {
-    gs_batch_lanes l = gs_batches_lanes(d->at[k].engine);
-    l.compute *= 1 + d->at[k].waits;
-    l.compute += l.slots < 2 ? l.pick * d->at[k].waits : 0;
+    const gs_batch_member *const m = member_of(d, k);
+    gs_batch_lanes l = gs_batches_lanes(m->engine);
+    l.compute *= 1 + m->waits;
+    l.compute += l.slots < 2 ? l.pick * m->waits : 0;
     return l;
 }
 

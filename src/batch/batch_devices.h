@@ -97,8 +97,8 @@ void gs_batch_devices_clear(gs_batch_devices *d);
 gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_t passes);
 /* Of a batch of the first device that is a step: gradients are of its mean at once (gs_batches_run()). */
 gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass);
-/* Gradients of all devices, added up and divided by `mass`, are those of the parameters. */
-void gs_batch_devices_reduce(gs_batch_devices *d, double mass);
+/* Gradients of all devices, added up and divided by `mass`, are those of the parameters. A meeting of ranks. */
+gs_status gs_batch_devices_reduce(gs_batch_devices *d, double mass);
 /* Behind either: rows of learned tables that the step's batches have. */
 const struct gs_step_rows *gs_batch_devices_rows(const gs_batch_devices *d);
 

@@ -175,9 +175,9 @@ static gs_status place_kinds(gs_session *s)
 
 /* Threads that all devices share, 0 for those of the machine. Of several ranks each has one device, and those of a
  * machine share it. */
-static unsigned threads_of_all(const gs_train_options *o)
+static unsigned threads_of_all(const gs_train_options *o, uint32_t devices)
 {
-    if (gs_ranks_count() == 1)
+    if (gs_ranks_count() == 1 || devices == 1) /* batches are of this one's alone */
         return o->threads;
     const unsigned own = o->threads > 0 ? o->threads : GS_MAX(gs_machine_cpus() / gs_ranks_on_host(), 1u);
     return own * gs_ranks_count();
@@ -191,7 +191,7 @@ static gs_status open_each(gs_session *s, uint32_t devices)
     for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST) && st == GS_OK; d++) {
         st = gs_device_open_with(
             &s->machine.device[d],
-            &(gs_device_config){.spec = s->machine.spec, .threads = threads_of_all(o), .index = d,
+            &(gs_device_config){.spec = s->machine.spec, .threads = threads_of_all(o, devices), .index = d,
                                 .matmul = (gs_matmul)gs_choice(o, matmul)});
         if (st == GS_OK) /* where it is given; else when the budgets are drawn up */
             gs_device_set_budget(s->machine.device[s->machine.devices++], o->device_memory);

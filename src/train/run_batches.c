@@ -12,6 +12,8 @@
 #include "batch/batch_rows.h"
 #include "batch/batch_tables.h"
 #include "model/model.h"
+#include "ranks/ranks.h"
+#include "session/edges.h"
 #include "session/session_plan.h"
 #include "train/draws.h"
 #include "train/options.h"
@@ -91,6 +93,21 @@ static gs_status open_seeds(void *context, const gs_seed_source **out, const gs_
     return GS_OK;
 }
 
+/* Each of several ranks draws all batches. */
+static gs_status check_ranks(const char *store, bool learns_rows)
+{
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
+
+    if (gs_ranks_count() == 1)
+        return GS_OK;
+    GS_TRY(gs_session_open_store(&s, store));
+    if (gs_store_get_shard(s) != NULL)
+        return gs_fail(GS_EUNSUPPORTED, "%s: batches are drawn of all edges, and a shard has some; give ranks the "
+                       "whole store", store);
+    return !learns_rows ? GS_OK : gs_fail(GS_EUNSUPPORTED, ".sampler: learned rows of vertices on batches: not on "
+                                          "several ranks yet; start it without mpirun");
+}
+
 static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, bool stream)
 {
     const gs_train_options *const o = config->options;
@@ -104,7 +121,8 @@ static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, 
     GS_TRY(find_tables(&request.all_there, o, config->store));
     b->options = o;
     b->step = b->devices > 1 ? gs_batches_per_step_of(o) : 1;
-    request.all_there = request.all_there || pairs; /* none of these goes in parts */
+    GS_TRY(check_ranks(config->store, request.all_there));
+    request.all_there = request.all_there || pairs || gs_ranks_count() > 1; /* none of these goes in parts */
     GS_TRY(gs_draws_open(&b->draws, &request));
     b->shape.limits = d->limits;
     b->shape.hops = d->options.hops;
@@ -778,7 +796,7 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
         st = run_round(r, e, first + done, count - done, &n, teaches, sums);
     const double reduce = gs_now();
     if (st == GS_OK)
-        gs_batch_devices_reduce(b->engine, sums->mass);
+        st = gs_batch_devices_reduce(b->engine, sums->mass);
     e->step_seconds += gs_now() - reduce;
     return st;
 }
@@ -815,7 +833,9 @@ static gs_status train_steps(gs_run *r, gs_epoch_report *e)
 
     while (p->batches < p->of) {
         const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);
-        if (r->options.stop != NULL && *r->options.stop)
+        bool stop;
+        GS_TRY(gs_run__asked_to_stop(r, &stop));
+        if (stop)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
         GS_TRY(train_step(r, e, p->batches, count));
         p->batches += count;

@@ -45,7 +45,10 @@ same()
     cmp "$work/$1.safetensors" "$work/$2.safetensors" && cmp "$work/$1.npy" "$work/$2.npy" &&
         cmp <(figures "$1") <(figures "$2") && pass || fail "$1 is not $2"
 }
-figures() { sed 's/"seconds": .*"peak_device_bytes": [0-9]*//; s/"[a-z_]*_bytes": [0-9]*, //g' "$work/$1.jsonl"; }
+figures()
+{
+    sed 's/"seconds": .*"peak_device_bytes": [0-9]*//; s/"[a-z_]*_[bs][a-z]*": [-0-9.e]*, //g' "$work/$1.jsonl"
+}
 
 # ranks N OPTIONS...: beside cpu:N with the same network.
 beside()
@@ -93,7 +96,11 @@ store=$work/labelled.store
 run "labels of edges" "$GNNSTREAM" partition "$work/labelled" "$store" --parts 3 --method fennel
 beside 2 --model sage --norm batch --dropout 0.3 --task edge-classify --batch-size 300 --no-cache --device-memory 3M
 beside 2 --model gcn --task link --decoder mlp --negatives 6 --batch-size 400
+# Batches of neighbours, each of one rank, with an odd one at the end, and of pairs.
+drawn=(--sampler neighbor --fanout 4,4)
+beside 2 --model gcn --task link --decoder mlp --negatives 6 --batch-size 200 --seeds edges "${drawn[@]}"
 store=$work/store
+beside 3 --model sage --dropout 0.3 --norm batch --batch-size 43 "${drawn[@]}"
 ranks=() && train several --model embedding "${pairs[@]}"
 for n in 2 3; do
     ranks=(mpirun -n $n) && train ranks --model embedding --threads 1 "${pairs[@]}" && same ranks several
@@ -206,11 +213,14 @@ pgrep -f "train $work/store" >"$work/stderr" && fail "stopped: a rank is left" "
 gcn=("$GNNSTREAM" train "$work/store" --model gcn)
 refuse 2 'lr: rank 1 has another than rank 0' mpirun -n 1 "${gcn[@]}" --lr 0.1 : -n 1 "${gcn[@]}" --lr 0.2
 refuse 2 'done by one process' mpirun -n 2 "$GNNSTREAM" info "$work/store"
-refuse 1 'several ranks' mpirun -n 2 "${gcn[@]}" --sampler neighbor --fanout 2,2
-refuse 1 'batches: not on several ranks' mpirun -n 2 "${gcn[@]}" --task link --seeds edges \
-    --sampler neighbor --fanout 2,2
+batches=(--sampler neighbor --fanout 3,3 --batch-size 30)
+refuse 2 'host-memory: is missing' mpirun -n 2 "${gcn[@]}" "${batches[@]}"
+batches+=(--host-memory 300M)
+refuse 1 'batches: not on several ranks' mpirun -n 2 "$GNNSTREAM" train "$store" --model "$work/rows.gnn" \
+    "${batches[@]}"
 run "its shards" "$GNNSTREAM" shard "$work/store" 2 "$work/shards"
 refuse 1 'a shard has none' mpirun -n 2 "$GNNSTREAM" train "$work/shards" --model gcn --task link
+refuse 1 'a shard has some' mpirun -n 2 "$GNNSTREAM" train "$work/shards" --model gcn "${batches[@]}"
 # without the module, one line of all
 mkdir "$work/tools" "$work/src"
 cp "$GNNSTREAM" "$work/tools"
