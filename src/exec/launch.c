@@ -220,12 +220,10 @@ static gs_status launch_statistics(gs_exec *e, const gs_task *t)
         if (gs_op_classof(s->instr[i].op) != GS_CLASS_STATISTIC)
             continue;
         GS_TRY(gs_exec__reduce_statistic(e, to));
-        /* Every device that has a copy of its own needs it; those on host memory have one together. */
-        for (uint32_t d = 0, on_host = 0; d < e->devices; d++)
-            if (!gs_device_unified(e->on[d].device) || on_host++ == 0)
-                GS_TRY(gs_device_finish_statistic(e->on[d].device, e->program->param[to].statistic, e->args->made[to],
-                                                  e->on[d].statistic[to], e->program->param[to].cols,
-                                                  e->chunks.vertices));
+        /* Every device has the sums now; those on host memory all put the same numbers to one place. */
+        for (uint32_t d = 0; d < e->devices; d++)
+            GS_TRY(gs_device_finish_statistic(e->on[d].device, e->program->param[to].statistic, e->args->made[to],
+                                              e->on[d].statistic[to], e->program->param[to].cols, e->chunks.vertices));
     }
     return GS_OK;
 }

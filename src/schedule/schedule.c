@@ -130,7 +130,7 @@ gs_status gs_schedule(gs_plan **out, const gs_schedule_config *config)
         other.ring = true;
         st = try_other(&plan, &cost, &other, 1);
     }
-    if (st == GS_OK && config->may_load && !config->loads && config->cost != NULL && plan->devices == 1) {
+    if (st == GS_OK && config->may_load && !config->loads && config->cost != NULL) {
         other = first;
         other.loads = true;
         st = try_other(&plan, &cost, &other, LOADS_SAVE);
