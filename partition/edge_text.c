@@ -58,7 +58,7 @@ void gs_part__relations_free(gs_relations *r)
     if (r == NULL)
         return;
     for (uint32_t k = 0; k < r->count; k++)
-        gs_free((void *)(uintptr_t)r->word[k].text);
+        gs_free(r->word[k].text);
     gs_free(r->word);
     gs_free(r->slot);
     gs_free(r->type);

@@ -686,7 +686,7 @@ static void run_free(run *r)
     gs_free(r->labels);
     gs_free(r->split);
     for (int i = 0; i < GS_ARRAY_COUNT; i++)
-        gs_free((void *)(uintptr_t)r->array[i].sums);
+        gs_free(r->array[i].sums);
     gs_staging_close(r->staging);
     gs_part__job_free(&r->job);
     gs_free(r);

@@ -203,8 +203,9 @@ char *gs_strdup(const char *text)
     return copy != NULL ? memcpy(copy, text, bytes) : NULL;
 }
 
-void gs_free(void *p)
+void gs_free(const void *memory)
 {
+    void *const p = (void *)(uintptr_t)memory; /* which was const for who only looked at it */
     const uint64_t bytes = malloc_usable_size(p);
     count_given_back(bytes);
     if (!keep(p, bytes))

@@ -22,7 +22,7 @@ void *gs_realloc(void *p, size_t size);
 void *gs_malloc_array(size_t count, size_t size);
 char *gs_strdup(const char *text);
 /* NULL is allowed. */
-void gs_free(void *p);
+void gs_free(const void *p);
 
 /* Page-aligned anonymous memory, zeroed, for buffers that the kernel reads
  * into (O_DIRECT) and that a device copies from. Counted like the heap.
@@ -66,7 +66,7 @@ void gs_alloc_fail_nth(uint64_t n);
  * first; with GS_FREED it is gs_malloc()'s. */
 #define GS_ENDS(fn) __attribute__((cleanup(fn)))
 #define GS_FREED GS_ENDS(gs_free_at)
-static inline void gs_free_at(const void *pointer) { gs_free(*(void *const *)pointer); }
+static inline void gs_free_at(const void *pointer) { gs_free(*(const void *const *)pointer); }
 /* The same of a handle, whose function takes it by value, or NULL: fn_at() for GS_ENDS(). */
 #define GS_ENDS_BY(type, fn) \
     static inline void fn##_at(type *const *handle) { fn(*handle); }

@@ -180,30 +180,15 @@ static void emit_program(gs_emitter *e, gs_stage *s)
 
 static gs_sum_kind kind_of(const gs_emitter *e, uint32_t v)
 {
-    switch (at(e, v)->op) {
-    case GS_OP_SPLIT_OUT:
-        return GS_SUM_ADD_TYPE;
-    case GS_OP_MAX_IN:
-        return GS_SUM_MAX;
-    case GS_OP_MIN_IN:
-        return GS_SUM_MIN;
-    case GS_OP_MAX_HELD_IN:
-        return GS_SUM_MAX_HELD;
-    case GS_OP_MIN_HELD_IN:
-        return GS_SUM_MIN_HELD;
-    case GS_OP_ATTEND:
-    case GS_OP_LSE_IN:
-        return GS_SUM_ATTEND;
-    case GS_OP_LSTM_IN:
-        return GS_SUM_LSTM;
-    case GS_OP_LSTM_BACK:
-        return GS_SUM_LSTM_BACK;
-    case GS_OP_TYPE_OUTER:
-    case GS_OP_DENSE_OUTER:
-        return GS_SUM_OUTER;
-    default:
-        return GS_SUM_ADD;
-    }
+    static const gs_sum_kind kind[GS_OP_COUNT] = {
+        [GS_OP_SPLIT_OUT] = GS_SUM_ADD_TYPE,      [GS_OP_MAX_IN] = GS_SUM_MAX,
+        [GS_OP_MIN_IN] = GS_SUM_MIN,              [GS_OP_MAX_HELD_IN] = GS_SUM_MAX_HELD,
+        [GS_OP_MIN_HELD_IN] = GS_SUM_MIN_HELD,    [GS_OP_ATTEND] = GS_SUM_ATTEND,
+        [GS_OP_LSE_IN] = GS_SUM_ATTEND,           [GS_OP_LSTM_IN] = GS_SUM_LSTM,
+        [GS_OP_LSTM_BACK] = GS_SUM_LSTM_BACK,     [GS_OP_TYPE_OUTER] = GS_SUM_OUTER,
+        [GS_OP_DENSE_OUTER] = GS_SUM_OUTER,       /* others: GS_SUM_ADD */
+    };
+    return kind[at(e, v)->op];
 }
 
 /* The log-sum-exp that comes with an attention: of the LSE_IN that asks for it, if one does. */

@@ -329,14 +329,14 @@ void gs_adjacency_free(gs_adjacency *a)
 {
     if (a == NULL)
         return;
-    gs_free((void *)(uintptr_t)a->first32);
-    gs_free((void *)(uintptr_t)a->first64);
-    gs_free((void *)(uintptr_t)a->other);
-    gs_free((void *)(uintptr_t)a->type);
-    gs_free((void *)(uintptr_t)a->weight);
-    gs_free((void *)(uintptr_t)a->feature);
-    gs_free((void *)(uintptr_t)a->loops);
-    gs_free((void *)(uintptr_t)a->own);
+    gs_free(a->first32);
+    gs_free(a->first64);
+    gs_free(a->other);
+    gs_free(a->type);
+    gs_free(a->weight);
+    gs_free(a->feature);
+    gs_free(a->loops);
+    gs_free(a->own);
     gs_columns__close(a->columns);
     gs_free(a);
 }

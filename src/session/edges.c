@@ -187,8 +187,8 @@ gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs)
 static void drop_needs(gs_session *s, uint32_t sets)
 {
     for (uint32_t k = 0; k < sets; k++) {
-        gs_free((void *)(uintptr_t)s->edges.set[k].need);
-        gs_free((void *)(uintptr_t)s->edges.set[k].rows);
+        gs_free(s->edges.set[k].need);
+        gs_free(s->edges.set[k].rows);
         s->edges.set[k].need = s->edges.set[k].rows = NULL;
     }
 }
@@ -836,8 +836,8 @@ void gs_session_drop_pruned(gs_session *s)
     for (uint32_t k = 2; k < s->edges.sets; k++) {
         gs_free(s->edges.pruned[k].chunk);
         gs_free(s->edges.pruned[k].path);
-        gs_free((void *)(uintptr_t)s->edges.set[k].need);
-        gs_free((void *)(uintptr_t)s->edges.set[k].rows);
+        gs_free(s->edges.set[k].need);
+        gs_free(s->edges.set[k].rows);
         s->edges.pruned[k] = (gs_pruned_edges){0};
         s->edges.set[k] = (gs_edge_set){0};
     }

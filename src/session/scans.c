@@ -25,8 +25,8 @@ static bool same_question(const gs_scan_key *a, const gs_scan_key *b)
 static void drop_last(gs_scans *s)
 {
     const gs_scan_key *const k = &s->scan[--s->count].key;
-    gs_free((void *)(uintptr_t)k->targets);
-    gs_free((void *)(uintptr_t)k->operands);
+    gs_free(k->targets);
+    gs_free(k->operands);
     for (int p = 0; p < 2; p++)
         gs_free(s->scan[s->count].packed[p]);
 }

@@ -220,8 +220,8 @@ gs_status gs_manifest__parse(gs_manifest *out, const char *text, uint64_t bytes,
     if (r.st == GS_OK)
         *out = m;
     else {
-        gs_free((void *)(uintptr_t)m.info.types);
-        gs_free((void *)(uintptr_t)m.info.named);
+        gs_free(m.info.types);
+        gs_free(m.info.named);
     }
     return r.st;
 }

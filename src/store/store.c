@@ -604,8 +604,8 @@ static gs_status check_extents(gs_store *s, const gs_manifest *m)
 /* `part`: it may be a shard. */
 static void drop_names(const gs_manifest *m)
 {
-    gs_free((void *)(uintptr_t)m->info.types);
-    gs_free((void *)(uintptr_t)m->info.named);
+    gs_free(m->info.types);
+    gs_free(m->info.named);
 }
 
 static gs_status load_store(gs_store **out, const char *dir, bool part)
@@ -700,8 +700,8 @@ void gs_store_close(gs_store *s)
         close(s->ids);
     if (s->folder >= 0)
         close(s->folder);
-    gs_free((void *)(uintptr_t)s->info.types);
-    gs_free((void *)(uintptr_t)s->info.named);
+    gs_free(s->info.types);
+    gs_free(s->info.named);
     gs_free(s->sums);
     gs_free(s->chunks);
     gs_free(s->dir);

@@ -283,8 +283,8 @@ static gs_status write_shard(const gs_store_contents *c, const gs_manifest *m, c
         if ((st = gs_shard__format(&text, &bytes, &x, extent, m)) == GS_OK)
             st = write_file(path, text, bytes);
     }
-    gs_free((void *)(uintptr_t)read.info.types);
-    gs_free((void *)(uintptr_t)read.info.named);
+    gs_free(read.info.types);
+    gs_free(read.info.named);
     return st;
 }
 
@@ -569,7 +569,7 @@ gs_status gs_store_write_shards(const gs_store *s, const char *out, const gs_sha
     if (st != GS_OK && !there)
         (void)rmdir(out); /* which fails where something is inside */
 done:
-    gs_free((void *)(uintptr_t)x.m.info.types);
-    gs_free((void *)(uintptr_t)x.m.info.named);
+    gs_free(x.m.info.types);
+    gs_free(x.m.info.named);
     return st;
 }

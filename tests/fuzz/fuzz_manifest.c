@@ -52,8 +52,8 @@ static void try_text(const char *text, size_t size)
     gs_fuzz_require(gs_manifest__format(&second, &second_bytes, &again) == GS_OK && second_bytes == bytes &&
                 memcmp(printed, second, bytes) == 0,
             "it is the same after a round trip");
-    gs_free((void *)(uintptr_t)m.info.types);
-    gs_free((void *)(uintptr_t)again.info.types);
+    gs_free(m.info.types);
+    gs_free(again.info.types);
     gs_free(second);
     gs_free(printed);
 }
