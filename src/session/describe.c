@@ -16,6 +16,12 @@
 #include "session/session_plan.h"
 #include "session/tables.h"
 
+/* What a plan has of a pass under the same names. */
+#define SAME_AS_PLANNED(X)                                                                               \
+    X(blocks) X(tasks) X(read_bytes) X(read_requests) X(edges) X(rows) X(skipped_bytes) X(written_bytes) \
+    X(cached_bytes) X(edge_bytes) X(upload_bytes) X(forward_bytes) X(download_bytes) X(dense_flops)      \
+    X(edge_flops) X(products) X(product_edges) X(order)
+
 gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uint32_t pass)
 {
     const gs_plan_pass *const planned = &s->plan->pass[pass];
@@ -25,26 +31,10 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
                                        &s->machine.wires, pass, gs_session_host_cost(s)};
 
     GS_TRY(s->config.batch != NULL ? gs_simulate(&x, &input) : gs_simulate_once(&x, s->plan, &input));
+#define X(member) .member = planned->member,
     *out = (gs_pass_report){
-        .blocks = planned->blocks,
-        .tasks = planned->tasks,
-        .read_bytes = planned->read_bytes,
-        .read_requests = planned->read_requests,
-        .edges = planned->edges,
-        .rows = planned->rows,
-        .skipped_bytes = planned->skipped_bytes,
-        .written_bytes = planned->written_bytes,
-        .cached_bytes = planned->cached_bytes,
-        .edge_bytes = planned->edge_bytes,
-        .upload_bytes = planned->upload_bytes,
-        .forward_bytes = planned->forward_bytes,
-        .download_bytes = planned->download_bytes,
-        .dense_flops = planned->dense_flops,
-        .edge_flops = planned->edge_flops,
-        .products = planned->products,
-        .product_edges = planned->product_edges,
+        SAME_AS_PLANNED(X)
         .predicted = x,
-        .order = planned->order,
         .recomputes = s->variant.recompute,
         .lean = s->variant.lean,
         .batches = s->variant.typed,
@@ -55,6 +45,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         .no_fuse = s->variant.no_fuse,
         .no_prune = s->variant.no_prune,
     };
+#undef X
     snprintf(out->name, sizeof(out->name), "%s", s->program->pass[pass].name);
     return GS_OK;
 }

@@ -65,6 +65,12 @@ gs_status gs_inspect_features(gs_feature_table *out, const char *store)
     return GS_OK;
 }
 
+/* What a store's manifest has under the same names. */
+#define SAME_IN_STORE(X)                                                                              \
+    X(vertices) X(edges) X(self_loops) X(parts) X(interval_rows) X(features) X(classes) X(edge_types) \
+    X(train) X(valid) X(test) X(max_in_degree) X(max_out_degree) X(total_bytes) X(name_bytes)         \
+    X(edge_type_name_bytes) X(seed) X(id) X(symmetric) X(weights) X(edge_features)
+
 gs_status gs_inspect(gs_store_summary *out, const char *store)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
@@ -74,37 +80,19 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
     GS_TRY(open_any(&s, out, store));
     info = gs_store_get_info(s);
     shard = gs_store_get_shard(s);
+#define X(member) .member = info->member,
     *out = (gs_store_summary){
-        .vertices = info->vertices,
-        .edges = info->edges,
-        .self_loops = info->self_loops,
-        .parts = info->parts,
-        .interval_rows = info->interval_rows,
-        .features = info->features,
-        .classes = info->classes,
-        .edge_types = info->edge_types,
-        .train = info->train,
-        .valid = info->valid,
-        .test = info->test,
-        .max_in_degree = info->max_in_degree,
-        .max_out_degree = info->max_out_degree,
-        .total_bytes = info->total_bytes,
+        SAME_IN_STORE(X)
         .table_bytes = gs_store_table_bytes(s),
-        .name_bytes = info->name_bytes,
-        .edge_type_name_bytes = info->edge_type_name_bytes,
         .train_links = info->links[0],
         .valid_links = info->links[1],
         .test_links = info->links[2],
-        .seed = info->seed,
-        .id = info->id,
         .sources_per_vertex = sources_per_vertex(gs_store_chunks(s)),
-        .symmetric = info->symmetric,
-        .weights = info->weights,
-        .edge_features = info->edge_features,
         .shards = shard != NULL ? shard->ranks : 0,
         .shard = shard != NULL && gs_store_is_at(store) ? shard->rank : GS_ALL_SHARDS,
         .vertex_types = info->types != NULL ? info->types->types : 0,
     };
+#undef X
     if (info->features != 0)
         snprintf(out->feature_type, sizeof(out->feature_type), "%s", gs_dtype_name(info->feature_type));
     if (info->edge_features != 0)
