@@ -212,15 +212,14 @@ static gs_status open_exec(gs_session *s)
 static gs_status compare_plans(const gs_session *s)
 {
     uint64_t own = 0, all[GS_RANKS_MOST];
-    gs_status st = gs_session_plan_id(s, &own);
 
-    if (st == GS_OK)
-        st = gs_ranks_gather(all, &own, sizeof(own));
-    for (uint32_t r = 1; r < gs_ranks_count() && st == GS_OK; r++)
+    GS_TRY(gs_session_plan_id(s, &own));
+    GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
+    for (uint32_t r = 1; r < gs_ranks_count(); r++)
         if (all[r] != all[0])
-            st = gs_fail(GS_EINVAL, "rank %u makes another plan than rank 0: give .host_memory, .device_memory and "
-                         ".threads, and see that the ranks have one store", r);
-    return st;
+            return gs_fail(GS_EINVAL, "rank %u makes another plan than rank 0: give .host_memory, .device_memory and "
+                           ".threads, and see that the ranks have one store", r);
+    return GS_OK;
 }
 
 /* Of several ranks, what this one runs. */

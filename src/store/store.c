@@ -418,18 +418,16 @@ static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manife
 {
     GS_FREED char *path = gs_path_join(dir, GS_MANIFEST_NAME);
     GS_FREED char *text = NULL;
-    gs_status st;
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
     if (gs_path_is_absent(path) && gs_store_has_shard(dir, GS_SHARDS_MOST))
-        st = gs_fail(GS_EINVAL, "%s: holds shards of a store, one for each rank: start as many by `mpirun -n N`, or "
-                     "give the store", dir);
-    else if (gs_path_is_absent(path)) /* and not only out of reach */
-        st = gs_fail(GS_ENOTFOUND,
-                     "%s: no store here (it has no " GS_MANIFEST_NAME "); make one with partition", dir);
-    else if ((st = gs_file_read_own(&text, manifest_bytes, path, GS_MANIFEST_LIMIT)) == GS_OK)
-        st = gs_manifest__parse(m, text, *manifest_bytes, path);
-    return st;
+        return gs_fail(GS_EINVAL, "%s: holds shards of a store, one for each rank: start as many by `mpirun -n N`, or "
+                       "give the store", dir);
+    if (gs_path_is_absent(path)) /* and not only out of reach */
+        return gs_fail(GS_ENOTFOUND, "%s: no store here (it has no " GS_MANIFEST_NAME "); make one with partition",
+                       dir);
+    GS_TRY(gs_file_read_own(&text, manifest_bytes, path, GS_MANIFEST_LIMIT));
+    return gs_manifest__parse(m, text, *manifest_bytes, path);
 }
 
 /* Records to gs_chunk, in place: one never reaches past the record that it came from. Then the checks. */

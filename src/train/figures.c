@@ -299,7 +299,6 @@ gs_status gs_rank_logits(gs_ranks *out, gs_session *s)
     ranking w = {.s = s, .columns = columns, .batch_rows = GS_MAX(BATCH_BYTES / row_bytes, 1), .high = 1ull << 32};
     const uint64_t others = tables + w.batch_rows * row_bytes + 2 * GS_SUM_BYTES + 2 * HALF * sizeof(tally);
     GS_ENDS(gs_arena_free) gs_arena memory = {0};
-    gs_status st = GS_OK;
 
     w.room = GS_MAX((s->memory.ranking - GS_MIN(s->memory.ranking, others)) / sizeof(*w.entry), 1);
     list_figures *const figures = gs_arena_take(&memory, lists, sizeof(*figures));
@@ -307,12 +306,11 @@ gs_status gs_rank_logits(gs_ranks *out, gs_session *s)
     w.entry = gs_arena_take(&memory, w.room, sizeof(*w.entry));
     w.end = gs_arena_take(&memory, lists, sizeof(*w.end));
     if (memory.is_short)
-        st = gs_fail(GS_ENOMEM, "no memory to rank logits");
-    for (w.first = 0; st == GS_OK && w.first < lists; w.first = w.last)
-        st = rank_some(&w, figures);
-    if (st == GS_OK)
-        average(out, &w, figures);
-    return st;
+        return gs_fail(GS_ENOMEM, "no memory to rank logits");
+    for (w.first = 0; w.first < lists; w.first = w.last)
+        GS_TRY(rank_some(&w, figures));
+    average(out, &w, figures);
+    return GS_OK;
 }
 
 /* ---- figures ------------------------------------------------------------- */

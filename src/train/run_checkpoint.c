@@ -160,14 +160,13 @@ static void judge_as_before(gs_run *r, gs_train_task labels)
 static gs_status match_store(gs_run *r, const char *store)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st = gs_session_open_store(&s, store);
 
-    if (st == GS_OK && gs_store_get_info(s)->id != r->saver.from->store_id)
-        st = gs_fail(GS_EINVAL, "%s: the checkpoint %s is of another store (%016lx; this is %016lx); give that, or "
-                     "train anew", store, r->saver.from_dir, r->saver.from->store_id, gs_store_get_info(s)->id);
-    if (st == GS_OK)
-        judge_as_before(r, gs_store_get_info(s)->labels);
-    return st;
+    GS_TRY(gs_session_open_store(&s, store));
+    if (gs_store_get_info(s)->id != r->saver.from->store_id)
+        return gs_fail(GS_EINVAL, "%s: the checkpoint %s is of another store (%016lx; this is %016lx); give that, or "
+                       "train anew", store, r->saver.from_dir, r->saver.from->store_id, gs_store_get_info(s)->id);
+    judge_as_before(r, gs_store_get_info(s)->labels);
+    return GS_OK;
 }
 
 gs_status gs_run__find_checkpoint(gs_run *r, const char *store)
