@@ -144,7 +144,7 @@ static char *cache_file(const gs_cuda_driver *d, int major, int minor, const cha
 {
     char name[96];
     int release = 0, update = 0;
-    char *const folder = cache_folder();
+    GS_FREED char *const folder = cache_folder();
     if (folder == NULL)
         return NULL;
     d->compiler_version(&release, &update);
@@ -153,9 +153,7 @@ static char *cache_file(const gs_cuda_driver *d, int major, int minor, const cha
                                   gs_hash64(gs_cuda_walk_text, strlen(gs_cuda_walk_text)) ^
                                   gs_hash64(STANDARD VECTORS, strlen(STANDARD VECTORS))),
              (unsigned long long)gs_hash64(text, strlen(text)), major, minor, release, update);
-    char *const path = gs_path_join(folder, name);
-    gs_free(folder);
-    return path;
+    return gs_path_join(folder, name);
 }
 
 /* Behind the image in its file. The driver is told no length: of a file that was cut short it would read on. */
@@ -184,13 +182,12 @@ static bool read_image(char **image, const char *path)
 static void keep_image(const char *path, const char *image, uint64_t bytes)
 {
     const trailer t = {bytes, gs_hash64(image, bytes)};
-    char *const whole = gs_malloc(bytes + sizeof(t));
+    GS_FREED char *const whole = gs_malloc(bytes + sizeof(t));
     if (whole == NULL)
         return;
     memcpy(whole, image, bytes);
     memcpy(whole + bytes, &t, sizeof(t));
     (void)gs_file_write_atomic(path, whole, bytes + sizeof(t));
-    gs_free(whole);
 }
 
 /* The same, from the file where it is kept, and loaded into the current context. */

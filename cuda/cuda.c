@@ -140,8 +140,7 @@ static gs_status bring(gs_cuda *c, const void *to, const uint32_t *host, uint64_
 static gs_status fill_chunk(gs_cuda *c, const gs_edge_chunk *chunk, uint64_t table_rows)
 {
     const uint32_t targets = GATHER_EDGES / DEGREE;
-    uint32_t *const host = gs_malloc_array(GATHER_EDGES, sizeof(*host));
-    gs_status st;
+    GS_FREED uint32_t *const host = gs_malloc_array(GATHER_EDGES, sizeof(*host));
     if (host == NULL)
         return gs_fail(GS_ENOMEM, "device cuda: out of memory to measure sums");
     for (uint32_t i = 0; i < GATHER_EDGES; i += 4) {
@@ -150,17 +149,13 @@ static gs_status fill_chunk(gs_cuda *c, const gs_edge_chunk *chunk, uint64_t tab
         for (uint32_t k = 0; k < 4; k++)
             host[i + k] = (uint32_t)(((uint64_t)word[k] * table_rows) >> 32);
     }
-    st = bring(c, chunk->index, host, GATHER_EDGES);
+    GS_TRY(bring(c, chunk->index, host, GATHER_EDGES));
     for (uint32_t t = 0; t <= targets; t++)
         host[t] = t * DEGREE;
-    if (st == GS_OK)
-        st = bring(c, chunk->start, host, targets + 1);
+    GS_TRY(bring(c, chunk->start, host, targets + 1));
     for (uint32_t t = 0; t < targets; t++)
         host[t] = t;
-    if (st == GS_OK)
-        st = bring(c, chunk->target, host, targets);
-    gs_free(host);
-    return st;
+    return bring(c, chunk->target, host, targets);
 }
 
 static gs_status make_gather(gs_cuda *c, gather *g, gs_cu_handle *module, uint32_t width)

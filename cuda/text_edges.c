@@ -271,7 +271,7 @@ static void gen_take_typed(gs_gen_writer *w)
 
 static void gen_load_params(gs_gen_writer *w)
 {
-    bool *const seen = gs_calloc(w->p->params + 1, 1);
+    GS_FREED bool *const seen = gs_calloc(w->p->params + 1, 1);
     for (uint32_t i = 0; seen != NULL && i < w->s->edge_instrs; i++)
         for (uint32_t o = 0; o < gs_op_inputs(w->s->edge_instr[i].op); o++) {
             const gs_operand *const from = gs_instr_operand(&w->s->edge_instr[i], o);
@@ -285,7 +285,6 @@ static void gen_load_params(gs_gen_writer *w)
             gs_gen_declare(w, name, gs_gen_shape_of(w, w->p->param[from->index].cols));
             gs_gen_load(w, name, row, w->p->param[from->index].cols, false);
         }
-    gs_free(seen);
 }
 
 /* ---- masks ----

@@ -41,21 +41,20 @@ static bool ogb_looks(const char *path, const gs_part_head *head)
 /* The one number of a list that has one for each graph of the folder; 0 where there is no such table. */
 static gs_status read_count(uint64_t *out, const gs_part_input *in, gs_part_job *job, const char *name)
 {
-    gs_part_file f = {.npy.fd = -1};
+    GS_ENDS(gs_part__file_close) gs_part_file f = {.npy.fd = -1};
     int64_t v = 0;
-    gs_status st = gs_part__table_open(&f, job, in->path, name, GS_I64);
 
-    if (st == GS_OK && f.path != NULL) {
+    GS_TRY(gs_part__table_open(&f, job, in->path, name, GS_I64));
+    if (f.path != NULL) {
         if (f.npy.shape[0] != 1 || f.npy.shape[1] != 1)
-            st = gs_fail(GS_EFORMAT, "%s: counts %lu graphs; a store holds one", f.path,
-                         f.npy.shape[0] * f.npy.shape[1]);
-        else if ((st = gs_npy_read_rows(&f.npy, &v, 0, 1, f.path)) == GS_OK && v < 1)
-            st = gs_fail(GS_EFORMAT, "%s: line 1: is %lld, must be at least 1", f.path, (long long)v);
+            return gs_fail(GS_EFORMAT, "%s: counts %lu graphs; a store holds one", f.path,
+                           f.npy.shape[0] * f.npy.shape[1]);
+        GS_TRY(gs_npy_read_rows(&f.npy, &v, 0, 1, f.path));
+        if (v < 1)
+            return gs_fail(GS_EFORMAT, "%s: line 1: is %lld, must be at least 1", f.path, (long long)v);
     }
-    gs_part__file_close(&f);
-    if (st == GS_OK)
-        *out = (uint64_t)v;
-    return st;
+    *out = (uint64_t)v;
+    return GS_OK;
 }
 
 /* The only folder in split/, a new string; NULL where there is none. */

@@ -355,7 +355,7 @@ bool gs_file_identity_is_same(const gs_file_identity *a, const gs_file_identity 
 
 gs_status gs_path_climb(bool *found, const char *path, bool (*visit)(void *context, const char *dir), void *context)
 {
-    char *dir = gs_path_folder(path);
+    GS_FREED char *dir = gs_path_folder(path);
     struct stat here, last = {0};
 
     *found = false;
@@ -369,7 +369,5 @@ gs_status gs_path_climb(bool *found, const char *path, bool (*visit)(void *conte
         dir = above;
         last = here;
     }
-    const gs_status st = dir != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path);
-    gs_free(dir);
-    return st;
+    return dir != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: out of memory", path);
 }

@@ -211,7 +211,7 @@ static gs_status find_rows(gs_hop_needs *n, const gs_program *p, gs_hop_ends end
     const gs_chunk_table chunks = {.vertices = n->levels * ROWS, .parts = 1, .interval_rows = n->levels * ROWS};
     const uint64_t first = 1;
     const uint32_t of_train[] = {ends.rows, ends.upstream};
-    const uint64_t **const reported = gs_calloc(p->passes + 1, sizeof(*reported));
+    GS_FREED const uint64_t **const reported = gs_calloc(p->passes + 1, sizeof(*reported));
     gs_row_sets sets = {0};
 
     if (reported == NULL)
@@ -229,7 +229,6 @@ static gs_status find_rows(gs_hop_needs *n, const gs_program *p, gs_hop_ends end
         n->operands[k] = levels_of(n, &sets, sets.stage[k].operands);
     }
     gs_row_sets_drop(&sets);
-    gs_free(reported);
     return st;
 }
 

@@ -366,7 +366,7 @@ gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *o
     const gs_program old = *program;
     gs_compile_options with = *options;
     gs_cuts own = {0};
-    gs_ir *setup = NULL;
+    GS_ENDS(gs_ir_free_at) gs_ir *setup = NULL;
     gs_status st;
 
     with.cuts = options->cuts != NULL ? options->cuts : &own;
@@ -382,7 +382,6 @@ gs_status gs_compile(gs_program *program, gs_ir *ir, const gs_compile_options *o
     if (st != GS_OK)
         gs_compile__roll_back(program, &old);
     gs_cuts_drop(&own);
-    gs_ir_free(setup);
     gs_ir_free(ir);
     return st;
 }

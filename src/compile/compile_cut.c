@@ -701,7 +701,7 @@ static gs_cut *cut_new(const gs_ir *ir)
  * are known. */
 static void list_values(gs_cut *c)
 {
-    uint32_t *const all = c->out.value;
+    GS_FREED uint32_t *const all = c->out.value;
 
     c->out.value = gs_malloc_array((size_t)c->out.count + 1, sizeof(*all));
     c->out.room = c->out.count + 1;
@@ -719,7 +719,6 @@ static void list_values(gs_cut *c)
             qsort(c->out.value + first, c->out.count - first, sizeof(*all), gs_by_number);
     }
     c->failed = c->out.value == NULL ? GS_ENOMEM : c->failed;
-    gs_free(all);
 }
 
 static uint64_t flops_per_byte(const gs_compile_options *o)

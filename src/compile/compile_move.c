@@ -551,7 +551,7 @@ static uint32_t aggregate_first(gs_ir *to, gs_mover *m, const gs_node *n, const 
 static bool is_learned(gs_ir *ir, uint32_t value)
 {
     bool learned = false;
-    bool *const below = gs_calloc((size_t)value + 1, sizeof(*below));
+    GS_FREED bool *const below = gs_calloc((size_t)value + 1, sizeof(*below));
     if (below == NULL) {
         gs_ir_error(ir, GS_ENOMEM, "no memory to compile the model");
         return false;
@@ -563,7 +563,6 @@ static bool is_learned(gs_ir *ir, uint32_t value)
             below[n->in[k]] = true;
         learned |= below[i] && ((n->op == GS_OP_PARAM && (!n->fixed || n->moving)) || gs_op_is_random(n->op));
     }
-    gs_free(below);
     return learned;
 }
 

@@ -101,7 +101,7 @@ static gs_status check_all(gs_exec *e, const gs_task *const *load, uint32_t coun
 
 static gs_status check_chunks(gs_exec *e)
 {
-    const gs_task **const load = gs_malloc_array((size_t)e->plan->tasks + 1, sizeof(*load));
+    GS_FREED const gs_task **const load = gs_malloc_array((size_t)e->plan->tasks + 1, sizeof(*load));
     uint32_t count = 0;
 
     if (load == NULL)
@@ -110,9 +110,7 @@ static gs_status check_chunks(gs_exec *e)
         if (gs_task_driver(&e->plan->task[i]) == GS_DRIVER_DIRECT)
             load[count++] = &e->plan->task[i];
     qsort(load, count, sizeof(*load), by_place);
-    const gs_status st = check_all(e, load, count);
-    gs_free(load);
-    return st;
+    return check_all(e, load, count);
 }
 
 gs_status gs_exec__open_direct(gs_exec *e)

@@ -155,12 +155,11 @@ static void deal_stage(gs_choice *c, const gs_layout *l, uint32_t stage, double 
 
 gs_status gs_choice_deal(gs_choice *c, const gs_layout *l)
 {
-    double *const seconds = gs_malloc_array(l->parts, sizeof(*seconds));
+    GS_FREED double *const seconds = gs_malloc_array(l->parts, sizeof(*seconds));
     if (seconds == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     for (uint32_t s = 0; s < l->program->stages; s++)
         deal_stage(c, l, s, seconds);
-    gs_free(seconds);
     return GS_OK;
 }
 

@@ -413,7 +413,7 @@ static bool is_result(const gs_layout *l, uint32_t array)
 static gs_status find_own(gs_choice *c, const gs_layout *l)
 {
     const uint32_t units = l->program->arrays * l->parts;
-    struct wanted *const w = gs_calloc(units + 1ull, sizeof(*w));
+    GS_FREED struct wanted *const w = gs_calloc(units + 1ull, sizeof(*w));
 
     if (w == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
@@ -431,7 +431,6 @@ static gs_status find_own(gs_choice *c, const gs_layout *l)
         }
         c->device.alone[a] = some && !others;
     }
-    gs_free(w);
     return GS_OK;
 }
 

@@ -398,7 +398,7 @@ static gs_status find_support(struct finder *f)
 
     for (uint32_t k = 0; k < p->stages; k++)
         edge_regs = GS_MAX(edge_regs, p->stage[k].edge_regs);
-    struct ends *edge = gs_calloc(edge_regs, sizeof(*edge));
+    GS_FREED struct ends *edge = gs_calloc(edge_regs, sizeof(*edge));
     if (edge == NULL)
         f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     for (uint32_t q = 0; q < p->passes && f->status == GS_OK; q++)
@@ -410,7 +410,6 @@ static gs_status find_support(struct finder *f)
             if (!out->everything && f->status == GS_OK)
                 find_stage(f, &p->stage[k], out, edge);
         }
-    gs_free(edge);
     return f->status;
 }
 
@@ -538,7 +537,7 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
 static gs_status settle_all(struct finder *f)
 {
     const gs_program *p = f->c->program;
-    uint32_t *needed = gs_malloc_array(p->arrays + 1, sizeof(*needed));
+    GS_FREED uint32_t *needed = gs_malloc_array(p->arrays + 1, sizeof(*needed));
 
     if (needed == NULL)
         return f->status = gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
@@ -550,7 +549,6 @@ static gs_status settle_all(struct finder *f)
         for (uint32_t k = pass->first_stage + pass->stages; k-- > pass->first_stage && f->status == GS_OK;)
             settle(f, needed, k, reported);
     }
-    gs_free(needed);
     return f->status;
 }
 

@@ -27,13 +27,12 @@ static void give_up(gs_session *s, const char *why)
 
 static gs_status probe_store(const gs_session *s)
 {
-    gs_status st = GS_OK;
-    for (uint32_t d = 0; d < 2 && st == GS_OK; d++) {
-        char *const path = gs_store_edges_path(s->store, (gs_direction)d);
-        st = path == NULL ? gs_fail(GS_ENOMEM, "out of memory") : gs_device_probe_reads(s->machine.device[0], path);
-        gs_free(path);
+    for (uint32_t d = 0; d < 2; d++) {
+        GS_FREED char *const path = gs_store_edges_path(s->store, (gs_direction)d);
+        GS_TRY(path == NULL ? gs_fail(GS_ENOMEM, "out of memory")
+                            : gs_device_probe_reads(s->machine.device[0], path));
     }
-    return st;
+    return GS_OK;
 }
 
 void gs_session_find_direct(gs_session *s)

@@ -265,16 +265,14 @@ static bool is_less_by_width(const gs_session *s, uint32_t stage)
 
 static gs_status part_widths(gs_session *s)
 {
-    bool *const takes = gs_calloc(s->program->stages + 1ull, sizeof(*takes));
+    GS_FREED bool *const takes = gs_calloc(s->program->stages + 1ull, sizeof(*takes));
 
     if (takes == NULL)
         return gs_fail(GS_ENOMEM, "no memory for the stages of the program");
     for (uint32_t k = 0; k < s->program->stages; k++)
         takes[k] = gs_stage_parted_width(s->program, k) >= s->machine.devices &&
                    (s->machine.wires.width || is_less_by_width(s, k));
-    const gs_status st = gs_program_part_widths(s->program, s->machine.devices, takes);
-    gs_free(takes);
-    return st;
+    return gs_program_part_widths(s->program, s->machine.devices, takes);
 }
 
 gs_status gs_session_cut_stages(gs_session *s)
@@ -532,7 +530,7 @@ static gs_status count_sets_of(gs_session *s, uint32_t direction, const gs_needs
 static gs_status count_all(gs_session *s, const gs_needs *needs)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
-    uint64_t *const seen = gs_calloc(gs_edge_filter_words(t), sizeof(*seen));
+    GS_FREED uint64_t *const seen = gs_calloc(gs_edge_filter_words(t), sizeof(*seen));
     gs_status st = seen != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
 
     for (uint32_t d = 0; d < 2 && st == GS_OK; d++)
@@ -541,7 +539,6 @@ static gs_status count_all(gs_session *s, const gs_needs *needs)
         place_chunks(&s->edges.pruned[k], (uint64_t)t->parts * t->parts);
         find_granules(&s->edges.set[k], needs, (uint64_t)t->parts * t->parts);
     }
-    gs_free(seen);
     return st;
 }
 
@@ -650,7 +647,7 @@ static void list_reported(const gs_session *s, const uint64_t **reported, const 
 static gs_status find_sets(gs_session *s, gs_granules g)
 {
     const uint64_t words = (uint64_t)gs_store_chunks(s->store)->parts * g.words;
-    gs_arena memory = {0};
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
     uint64_t *const train = gs_arena_take(&memory, words, sizeof(*train));
     uint64_t *const labelled = gs_arena_take(&memory, words, sizeof(*labelled));
     const uint64_t **const reported = gs_arena_take(&memory, s->program->passes, sizeof(*reported));
@@ -664,14 +661,12 @@ static gs_status find_sets(gs_session *s, gs_granules g)
         .reach = reach,
         .context = &r,
     };
-    gs_status st = memory.is_short ? gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees") : GS_OK;
 
-    if (st == GS_OK)
-        list_reported(s, reported, train, labelled);
-    if (st == GS_OK && (st = read_splits(s, g, train, labelled)) == GS_OK)
-        st = gs_row_sets_find(&s->edges.rows, &config);
-    gs_arena_free(&memory);
-    return st;
+    if (memory.is_short)
+        return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    list_reported(s, reported, train, labelled);
+    GS_TRY(read_splits(s, g, train, labelled));
+    return gs_row_sets_find(&s->edges.rows, &config);
 }
 
 /* Pruned edges go to a file, so a store that can only be read, with no --spill, is trained whole. */

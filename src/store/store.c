@@ -564,21 +564,16 @@ static gs_status open_folder(gs_store *s, const char *dir)
 static gs_status load_shard(gs_store_shard *out, gs_extent *extent, const gs_manifest *m, const char *dir,
                             uint64_t *bytes)
 {
-    char *const path = gs_path_join(dir, GS_SHARD_FILE);
+    GS_FREED char *const path = gs_path_join(dir, GS_SHARD_FILE);
     GS_FREED char *text = NULL;
-    gs_status st;
 
     *bytes = 0;
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
-    if (gs_path_is_absent(path)) {
-        gs_free(path);
+    if (gs_path_is_absent(path))
         return GS_OK;
-    }
-    if ((st = gs_file_read_own(&text, bytes, path, GS_SHARD_LIMIT)) == GS_OK)
-        st = gs_shard__parse(out, extent, m, text, *bytes, path);
-    gs_free(path);
-    return st;
+    GS_TRY(gs_file_read_own(&text, bytes, path, GS_SHARD_LIMIT));
+    return gs_shard__parse(out, extent, m, text, *bytes, path);
 }
 
 /* What shard.json says of files is what the deal makes of the tables. */

@@ -97,15 +97,13 @@ static gs_status make_folder(char **out, const char *path)
     if (getrandom(&word, sizeof(word), 0) != sizeof(word))
         return gs_fail_errno(errno, "%s: no random name", path);
     snprintf(name, sizeof(name), MAKING "%016lx", word);
-    char *const dir = gs_path_join(path, name);
+    GS_FREED char *dir = gs_path_join(path, name);
     if (dir == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", path);
-    if (mkdir(dir, 0777) != 0) {
-        const gs_status st = gs_fail_errno(errno, "%s: cannot make the folder", dir);
-        gs_free(dir);
-        return st;
-    }
+    if (mkdir(dir, 0777) != 0)
+        return gs_fail_errno(errno, "%s: cannot make the folder", dir);
     *out = dir;
+    dir = NULL;
     return GS_OK;
 }
 
@@ -297,19 +295,15 @@ gs_status gs_section_check(const gs_checkpoint_section *section, const char *dir
 {
     GS_FREED char *const path = gs_section_path(dir, section->name);
     uint64_t bytes = 0, checksum = 0;
-    int fd = -1;
-    gs_status st;
+    GS_CLOSED int fd = -1;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
-    if ((st = gs_file_open_read(&fd, &bytes, path)) == GS_OK) {
-        if (bytes != section->bytes)
-            st = gs_fail(GS_EFORMAT, "%s: has %lu bytes in place of %lu", path, bytes, section->bytes);
-        else if ((st = sum_file(&checksum, fd, bytes, path)) == GS_OK && checksum != section->checksum)
-            st = gs_fail(GS_EFORMAT, "%s: checksum mismatch", path);
-        close(fd);
-    }
-    return st;
+    GS_TRY(gs_file_open_read(&fd, &bytes, path));
+    if (bytes != section->bytes)
+        return gs_fail(GS_EFORMAT, "%s: has %lu bytes in place of %lu", path, bytes, section->bytes);
+    GS_TRY(sum_file(&checksum, fd, bytes, path));
+    return checksum == section->checksum ? GS_OK : gs_fail(GS_EFORMAT, "%s: checksum mismatch", path);
 }
 
 /* ---- when the next is due ------------------------------------------------ */

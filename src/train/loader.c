@@ -378,7 +378,7 @@ static gs_status check_given(const gs_loader_pairs *given)
 
 static gs_status take_pairs(pair_list *p, const char *path, const gs_train_options *o, const gs_loader_pairs *given)
 {
-    gs_store *store = NULL;
+    GS_ENDS(gs_store_close_at) gs_store *store = NULL;
     uint32_t *id = NULL, *order = NULL, *spare = NULL;
     gs_status st = check_given(given);
 
@@ -402,7 +402,6 @@ static gs_status take_pairs(pair_list *p, const char *path, const gs_train_optio
     gs_free(id);
     gs_free(order);
     gs_free(spare);
-    gs_store_close(store);
     return st;
 }
 

@@ -98,18 +98,17 @@ static gs_status find_ours(gs_run *r, const char *path)
 
 gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder)
 {
-    char damage[DAMAGE_BYTES], *dir = NULL;
+    char damage[DAMAGE_BYTES];
+    GS_FREED char *dir = NULL;
     GS_FREED gs_checkpoint *c = NULL;
-    gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(folder, "folder")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(gs_check_argument(folder, "folder"));
     if ((c = gs_calloc(1, sizeof(*c))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", folder);
-    if ((st = find_whole(c, &dir, folder, damage)) == GS_OK)
-        snprintf(out, capacity, "%s", strlen(c->command) < capacity ? c->command : "");
-    gs_free(dir);
-    return st;
+    GS_TRY(find_whole(c, &dir, folder, damage));
+    snprintf(out, capacity, "%s", strlen(c->command) < capacity ? c->command : "");
+    return GS_OK;
 }
 
 /* ---- is it this run's? --------------------------------------------------- */

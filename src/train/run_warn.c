@@ -116,7 +116,7 @@ static void warn_of_options(const gs_session *s)
     const gs_train_options *const o = s->config.options;
     const bool around = o->residual || gs_choice(o, norm) != 0 || gs_choice(o, jk) != 0;
     gs_train_options usual;
-    gs_model *m = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *m = NULL;
     char option[80];
 
     gs_train_options_init(&usual);
@@ -140,7 +140,6 @@ static void warn_of_options(const gs_session *s)
         snprintf(option, sizeof(option), ".dropout %g", o->dropout);
         say_in_vain(o, option);
     }
-    gs_model_close(m);
 }
 
 /* Products of runs or pairs that were asked for, where no stage makes any. */
