@@ -321,6 +321,8 @@ static gs_status share_pass(gs_batch_devices *d, gs_batch_pass *p, float *statis
 {
     gs_batch_pass all = *p;
 
+    if (p->batch != NULL)
+        all.drawn.vertices = p->batch->vertices; /* which whoever did not draw it has not got */
     if (gs_ranks_count() == 1 || p->batch == NULL)
         return GS_OK;
     GS_TRY(gs_ranks_share_of(p->device, &all, sizeof(all)));
@@ -350,7 +352,8 @@ gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_
         GS_TRY(share_pass(d, &pass[i], statistics_of(d, i)));
     for (uint32_t i = 0; i < passes; i++)
         if (pass[i].batch != NULL)
-            gs_batches_follow(member_of(d, pass[i].device)->engine, pass[i].batch, statistics_of(d, i));
+            gs_batches_follow(member_of(d, pass[i].device)->engine,
+                              gs_ranks_count() > 1 ? &pass[i].drawn : pass[i].batch, statistics_of(d, i));
     return GS_OK;
 }
 
@@ -367,7 +370,7 @@ static gs_status share_alone(gs_batch_devices *d, gs_batch_pass *pass)
     GS_TRY(share_pass(d, pass, d->statistics));
     GS_TRY(gs_ranks_share(p->grads, p->elements * sizeof(*p->grads)));
     if (gs_ranks_self() > 0)
-        gs_batches_follow(own, pass->batch, d->statistics);
+        gs_batches_follow(own, &pass->drawn, d->statistics);
     return GS_OK;
 }
 

@@ -241,7 +241,7 @@ gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_aren
 static bool is_graver(gs_status a, gs_status b) { return a != GS_OK && a != GS_EBUDGET && b == GS_EBUDGET; }
 
 gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t count,
-                                uint32_t epoch, uint32_t first, uint32_t threads)
+                                uint32_t epoch, uint32_t first, uint32_t threads, const bool *wanted)
 {
     char line[GS_ERROR_BYTES] = "";
     gs_status worst = GS_OK;
@@ -257,7 +257,10 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
     threads = GS_MAX(GS_MIN(threads, count), 1u); /* those without a batch would only be in others' way */
 #pragma omp parallel for schedule(dynamic) num_threads((int)threads) if (threads > 1)
     for (uint32_t k = 0; k < count; k++) {
-        const gs_status st = draw_pass(&out[k], s, &arena[k], 1, 0, UINT32_MAX, 1);
+        const bool left = wanted != NULL && !wanted[k] && s->law->facts.has_parts && s->options.seeds == NULL;
+        const gs_status st = left ? GS_OK : draw_pass(&out[k], s, &arena[k], 1, 0, UINT32_MAX, 1);
+        if (left)
+            out[k].targets = gs_sampler_targets(s, first + k);
         if (st == GS_OK)
             continue;
 #pragma omp critical(gs_sampler_error)

@@ -308,8 +308,9 @@ gs_status gs_sampler_draw_part(gs_batch *out, const gs_sampler *s, gs_batch_aren
 
 /* Draws `count` batches from `first` on, batch first + k into arena[k] and out[k], on at most `threads` threads. The
  * error is that of the first batch that has one. GS_EBUDGET: those that have more than the limits say that they
- * overflow, and all others were drawn. */
+ * overflow, and all others were drawn. `wanted`, [count], NULL: all; of samplers that have parts, over lists in memory,
+ * others are not drawn: of these the number of targets is known. */
 gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_arena *const *arena, uint32_t count,
-                                uint32_t epoch, uint32_t first, uint32_t threads);
+                                uint32_t epoch, uint32_t first, uint32_t threads, const bool *wanted);
 
 #endif /* GS_SAMPLE_SAMPLER_H */

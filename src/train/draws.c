@@ -428,13 +428,18 @@ static void draw_group(gs_draws *d, gs_draws_group *g, bool ahead)
 {
     const uint32_t threads = ahead && d->threads > THREADS_OF_GPU ? d->threads - THREADS_OF_GPU : d->threads;
 
+    bool wanted[GS_BATCH_GROUP];
+
     g->began = gs_now();
     g->status = GS_OK;
+    for (uint32_t k = 0; k < g->held; k++)
+        wanted[k] = d->deal == NULL || gs_batch_deal_of(d->deal, g->first + k) == d->own;
     for (uint32_t k = 0; k < g->held && d->seeds_alone; k++)
         gs_sampler_seeds(&g->batch[k], d->sampler, g->seeds + (uint64_t)k * gs_sampler_most_targets(d->sampler),
                          g->epoch, g->first + k);
     if (!d->seeds_alone)
-        g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, threads);
+        g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, threads,
+                                          wanted);
     if (g->status == GS_EBUDGET && facts_of(d)->has_parts)
         g->status = GS_OK; /* those that overflow go in parts */
     if (g->status != GS_OK)

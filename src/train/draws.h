@@ -41,6 +41,8 @@ typedef struct gs_draws {
     /* The caller's, before gs_draws_start(): */
     uint32_t group;         /* batches that are drawn at a time, at most */
     bool seeds_alone;       /* a device draws: of batches the targets are taken */
+    const gs_batch_deal *deal; /* NULL: all batches are drawn; else device `own`'s, where others need not be */
+    uint32_t own;
     bool ahead;             /* while a group is in use, a thread draws the one that follows */
     uint32_t last_epoch;    /* the last one to whose first group this goes on from the epoch before it; any time */
     gs_draws_group drawn[2];

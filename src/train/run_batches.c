@@ -411,6 +411,8 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
         return st;
     }
     b->device_memory = config->options->device_memory;
+    b->draws.deal = gs_ranks_count() > 1 ? gs_batch_devices_deal(b->engine) : NULL;
+    b->draws.own = gs_ranks_self();
     choose_cache(b, config);
     b->may_spread = !config->options->no_spread && !config->options->no_cache;
     b->may_draw = !config->options->no_draw && b->devices == 1 && gs_batches_per_step_of(config->options) == 1;

@@ -152,8 +152,8 @@ static uint32_t compare(const pair *p, const gs_sampler_options *o)
     gs_alloc_freeze(true);
     for (uint32_t first = 0; first < gs_sampler_batches(s[0]); first += GROUP) {
         const uint32_t n = GS_MIN(GROUP, gs_sampler_batches(s[0]) - first);
-        const gs_status in_memory = gs_sampler_draw_group(b[0], s[0], arena[0], n, 3, first, 2);
-        assert_int_equal(gs_sampler_draw_group(b[1], s[1], arena[1], n, 3, first, 2), in_memory);
+        const gs_status in_memory = gs_sampler_draw_group(b[0], s[0], arena[0], n, 3, first, 2, NULL);
+        assert_int_equal(gs_sampler_draw_group(b[1], s[1], arena[1], n, 3, first, 2, NULL), in_memory);
         for (uint32_t k = 0; k < n; k++) {
             expect_same(&b[0][k], &b[1][k]);
             overflow += b[0][k].overflows;
@@ -338,9 +338,9 @@ static void test_draws__give_up_when_they_are_told_to(void **state)
                 gs_assert_ok(gs_batch_arena_make(&arena[k], s));
             stop = 1;
             gs_assert_fails(gs_sampler_draw(b, s, arena[0], 0, 0), GS_EINTERRUPTED, "while batches were drawn");
-            gs_assert_fails(gs_sampler_draw_group(b, s, arena, 2, 0, 0, 2), GS_EINTERRUPTED, "while batches");
+            gs_assert_fails(gs_sampler_draw_group(b, s, arena, 2, 0, 0, 2, NULL), GS_EINTERRUPTED, "while batches");
             stop = 0;
-            gs_assert_ok(gs_sampler_draw_group(b, s, arena, 2, 0, 0, 2));
+            gs_assert_ok(gs_sampler_draw_group(b, s, arena, 2, 0, 0, 2, NULL));
             assert_true(b[0].vertices > 0 && b[1].vertices > 0);
             for (int k = 0; k < 2; k++)
                 gs_batch_arena_free(arena[k]);

@@ -265,7 +265,7 @@ static void test_group__has_the_same_bytes_for_every_number_of_threads(void **st
     for (uint32_t k = 0; k < GROUP; k++)
         gs_assert_ok(gs_batch_arena_make(&a[k], s));
     for (uint32_t t = 0; t < GS_ARRAY_LEN(threads); t++) {
-        gs_assert_ok(gs_sampler_draw_group(b, s, a, GROUP, 2, 1, threads[t]));
+        gs_assert_ok(gs_sampler_draw_group(b, s, a, GROUP, 2, 1, threads[t], NULL));
         for (uint32_t k = 0; k < GROUP; k++) {
             assert_int_equal(b[k].number, 1 + k);
             if (t == 0)
@@ -274,6 +274,14 @@ static void test_group__has_the_same_bytes_for_every_number_of_threads(void **st
         }
         gs_assert_ok(gs_sampler_draw(&b[0], s, a[t], 3, t)); /* another epoch leaves nothing behind */
         assert_true(sum_bytes(&b[0]) != want[0]);
+    }
+    bool wanted[GROUP]; /* the same, of some of them */
+    for (uint32_t k = 0; k < GROUP; k++)
+        wanted[k] = k % 3 == 1;
+    gs_assert_ok(gs_sampler_draw_group(b, s, a, GROUP, 2, 1, 2, wanted));
+    for (uint32_t k = 0; k < GROUP; k++) {
+        assert_int_equal(b[k].targets, gs_sampler_targets(s, 1 + k));
+        assert_true(wanted[k] ? sum_bytes(&b[k]) == want[k] : b[k].vertices == 0);
     }
     for (uint32_t k = 0; k < GROUP; k++)
         gs_batch_arena_free(a[k]);
@@ -308,7 +316,7 @@ static void test_limits__are_kept_or_refused(void **state)
         gs_assert_ok(gs_sampler_open(&s, &g->in, NULL, g->target, g->targets, &o));
         gs_assert_ok(gs_batch_arena_make(&a, s));
         gs_assert_fails(gs_sampler_draw(&b, s, a, 0, 0), GS_EBUDGET, rows ? "more than 30 vertices" : "or 60 edges");
-        gs_assert_fails(gs_sampler_draw_group(&b, s, &a, 1, 0, 1, 2), GS_EBUDGET, "batch 1 of epoch 0");
+        gs_assert_fails(gs_sampler_draw_group(&b, s, &a, 1, 0, 1, 2, NULL), GS_EBUDGET, "batch 1 of epoch 0");
         gs_batch_arena_free(a);
         gs_sampler_close(s);
     }

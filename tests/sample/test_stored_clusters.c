@@ -100,7 +100,7 @@ static void compare(const tiny_graph *g, const gs_adjacency *memory, const gs_ad
         for (uint32_t first = 0; first < batches; first += TOGETHER) {
             const uint32_t n = GS_MIN(TOGETHER, batches - first);
             for (int i = 0; i < 2; i++)
-                gs_assert_ok(gs_sampler_draw_group(b[i], s[i], arena[i], n, epoch, first, 2));
+                gs_assert_ok(gs_sampler_draw_group(b[i], s[i], arena[i], n, epoch, first, 2, NULL));
             for (uint32_t k = 0; k < n; k++) {
                 same_batch(&b[0][k], &b[1][k]);
                 whole(g, &b[1][k]);
@@ -170,7 +170,7 @@ static void test_clusters__too_many_edges_overflow(void **state)
     gs_assert_ok(gs_sampler_open(&sampler, in, NULL, &target, 1, &options));
     for (int k = 0; k < 2; k++)
         gs_assert_ok(gs_batch_arena_make(&arena[k], sampler));
-    gs_assert_fails(gs_sampler_draw_group(b, sampler, arena, 2, 0, 4, 1), GS_EBUDGET, "batch 4 of epoch 0");
+    gs_assert_fails(gs_sampler_draw_group(b, sampler, arena, 2, 0, 4, 1, NULL), GS_EBUDGET, "batch 4 of epoch 0");
     assert_true(b[0].overflows && !b[1].overflows); /* interval 4 has its edges within */
     whole(&g, &b[1]);
     for (int k = 0; k < 2; k++)
