@@ -20,6 +20,7 @@ typedef struct placing {
     uint32_t backs, came;    /* `came` of them have come back */
     uint32_t *ending, *next; /* [accesses], [stays]: 1 + the stays that end with an access, as lists */
     uint32_t now;            /* all that ends before this access has left */
+    uint64_t small;          /* stays of fewer bytes take the highest address */
     gs_arena arrays;
 } placing;
 
@@ -79,11 +80,28 @@ static uint64_t lowest_for(const placing *p, const gs_cache_stay *x)
     return GS_CACHE_NOWHERE;
 }
 
+/* The highest of those. */
+static uint64_t highest_for(const placing *p, const gs_cache_stay *x)
+{
+    uint64_t at, until = UINT64_MAX;
+
+    while ((at = gs_extents_find_last(&p->free, until, x->bytes)) != GS_EXTENTS_NONE) {
+        uint64_t below = UINT64_MAX;
+        for (uint32_t i = back_after(p, at); i < p->backs && p->address[i]->at < at + x->bytes; i++)
+            if (p->address[i]->from <= x->until)
+                below = GS_MIN(below, p->address[i]->at);
+        if (below == UINT64_MAX)
+            return at;
+        until = below;
+    }
+    return GS_CACHE_NOWHERE;
+}
+
 static void place(placing *p, uint32_t i)
 {
     gs_cache_stay *const x = &p->stay[i];
 
-    x->at = lowest_for(p, x);
+    x->at = x->bytes > 0 && x->bytes < p->small ? highest_for(p, x) : lowest_for(p, x);
     if (!takes_bytes(x))
         return;
     gs_extents_take(&p->free, x->at, x->bytes);
@@ -112,10 +130,18 @@ static void fit_all(placing *p, uint32_t count)
     }
 }
 
-gs_status gs_first_fit(gs_cache_stay *stay, uint32_t count, uint32_t accesses, uint64_t capacity,
-                       const gs_cache_fixed *fixed, uint32_t fixeds)
+static uint64_t largest_of(const gs_cache_stay *stay, uint32_t count)
 {
-    placing p = {.stay = stay};
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < count; i++)
+        largest = GS_MAX(largest, stay[i].bytes);
+    return largest;
+}
+
+gs_status gs_first_fit(gs_cache_stay *stay, uint32_t count, uint32_t accesses, uint64_t capacity,
+                       const gs_cache_fixed *fixed, uint32_t fixeds, bool by_size)
+{
+    placing p = {.stay = stay, .small = by_size ? gs_div_up(largest_of(stay, count), 2) : 0};
     gs_status st = GS_OK;
 
     p.back = gs_arena_take(&p.arrays, count, sizeof(gs_cache_stay *));
@@ -149,7 +175,7 @@ typedef struct choosing {
     const gs_cache_access *access;
     uint32_t accesses, units;
     uint64_t capacity, used;
-    bool bring_parts;
+    gs_cache_parts parts;
     uint32_t *following; /* [accesses] of the same unit, in this epoch or (at most as large) the next */
     uint64_t *since;     /* [units] time of the access after which it is held; UINT64_MAX: it is not */
     uint64_t *until;     /* [units] its next use */
@@ -253,7 +279,7 @@ static bool step(choosing *c, uint64_t now, bool rolling)
         c->since[a->unit] = UINT64_MAX;
         c->used -= a->bytes;
     }
-    const bool brings = !a->serves && (a->whole || c->bring_parts);
+    const bool brings = !a->serves && (a->whole || c->parts != GS_PARTS_PASS);
     if ((!there && !brings) || c->access[f].made || (f <= k && a->renewed))
         return !over;
     if (over) {
@@ -366,6 +392,7 @@ static void apply_stay(gs_cache_plan *p, choosing *c, const gs_cache_stay *x)
 {
     const bool found = x->at != GS_CACHE_NOWHERE;
     uint32_t k = x->from;
+    p->short_of += found ? 0 : x->bytes;
     do {
         p->stays[k] = c->hold[k] = found;
         if (found)
@@ -425,7 +452,7 @@ static gs_status place_all(gs_cache_plan *p, choosing *c, const gs_cache_input *
 
     if (st == GS_OK) {
         const uint32_t count = list_stays(c, stay, held_before, seen);
-        st = gs_first_fit(stay, count, c->accesses, c->capacity, in->fixed, in->fixeds);
+        st = gs_first_fit(stay, count, c->accesses, c->capacity, in->fixed, in->fixeds, in->parts == GS_PARTS_BY_SIZE);
         place_fixed(p, in, place_of);
         for (uint32_t i = 0; st == GS_OK && i < count; i++)
             apply_stay(p, c, &stay[i]);
@@ -485,7 +512,7 @@ static gs_status fill_plan(gs_cache_plan *p, choosing *c, const gs_cache_input *
 gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_input *in)
 {
     choosing c = {.access = in->access, .accesses = in->accesses, .units = in->units, .capacity = in->capacity,
-                  .bring_parts = in->bring_parts};
+                  .parts = in->parts};
     gs_cache_plan p = {0};
     gs_status st = plan_alloc(&p, in->accesses);
 

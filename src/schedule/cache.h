@@ -43,15 +43,24 @@ typedef struct gs_cache_plan {
     bool *stays;         /* [accesses] it is kept until its next access, in this epoch or the next */
     uint64_t read_bytes; /* of one epoch */
     uint64_t used_bytes; /* most address + bytes */
+    uint64_t short_of;   /* bytes of stays that found no address */
     gs_arena arrays;
 } gs_cache_plan;
+
+/* What an access that reads parts of a unit does about the rest of it. */
+typedef enum gs_cache_parts {
+    GS_PARTS_PASS,    /* nothing: what is read does not stay */
+    GS_PARTS_WHOLE,   /* it may bring all of it */
+    GS_PARTS_BY_SIZE, /* it may, and units of less than half the largest one's bytes stand at the memory's other end:
+                       * between large ones they leave holes, and a large one waits for the last of them */
+} gs_cache_parts;
 
 typedef struct gs_cache_input {
     const gs_cache_access *access;
     uint32_t accesses;
     uint32_t units;              /* are numbered below this */
     uint64_t capacity;           /* bytes, with those of what is fixed */
-    bool bring_parts;            /* an access that reads parts of a unit may bring all of it */
+    gs_cache_parts parts;
     bool across;                 /* the next epoch follows, with the same memory as it is; else only what is fixed is
                                   * there at the beginning */
     const gs_cache_fixed *fixed; /* [fixeds] by place, within the capacity and apart */
@@ -65,8 +74,9 @@ void gs_cache_plan_drop(gs_cache_plan *p);
 /* -- addresses for units that stay in a memory for known times, by first fit in the order of time.
  *
  * Those that are there always come first, then those that stay over the epoch's end, then the others by their first
- * access. Each gets the lowest address at which it meets none of those before it. N of them take O(N log N), and as
- * many steps again as there are places over the epoch's end that a search passes by.
+ * access. Each gets the lowest address at which it meets none of those before it; `by_size`, those of less than half
+ * the largest one's bytes the highest. N of them take O(N log N), and as many steps again as there are places over the
+ * epoch's end that a search passes by.
  */
 
 /* A unit at one address from access `from` to access `to`, which may lie in the next epoch (to < from); from == to:
@@ -78,6 +88,6 @@ typedef struct gs_cache_stay {
 
 /* Sorts `stay` into the order above and gives each its `at`, beside what is fixed. GS_ENOMEM. */
 gs_status gs_first_fit(gs_cache_stay *stay, uint32_t count, uint32_t accesses, uint64_t capacity,
-                       const gs_cache_fixed *fixed, uint32_t fixeds);
+                       const gs_cache_fixed *fixed, uint32_t fixeds, bool by_size);
 
 #endif /* GS_SCHEDULE_CACHE_H */

@@ -51,7 +51,8 @@ typedef struct gs_device_cache {
     uint32_t devices, passes;  /* 0: there is no cache, and nothing is listed */
     bool tracing;              /* emitting lists accesses */
     bool crowded;              /* a plan was given up for what is listed here */
-    bool whole;                /* a unit that is needed in part is brought whole where it is to stay */
+    gs_cache_parts parts;      /* what is done about units that are needed in part */
+    uint64_t short_of;         /* bytes of the epochs' pass that were to stay and found no address */
     gs_cache_list *list;       /* [devices * passes] */
     gs_cache_plan *plan;       /* [devices * passes] of those */
     gs_cache_fixed **fixed;    /* [devices][fixeds] there when an epoch begins, by place: loaded when the run opens, or

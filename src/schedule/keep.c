@@ -248,7 +248,7 @@ void gs_device_cache_drop_plan(gs_choice *c, const gs_layout *l)
         k->fixed[d] = NULL;
         k->fixeds[d] = 0;
     }
-    k->used_bytes = k->load_most = 0;
+    k->used_bytes = k->load_most = k->short_of = 0;
     memset(k->used, 0, sizeof(k->used));
     for (uint32_t f = 0; k->host_share != NULL && l != NULL && f < l->program->arrays + l->sets; f++)
         k->host_share[f] = 1;
@@ -302,13 +302,14 @@ static gs_status plan_list(gs_choice *c, const gs_layout *l, uint32_t device, ui
     gs_cache_list *const list = &k->list[device * k->passes + pass];
     gs_cache_plan *const plan = &k->plan[device * k->passes + pass];
     const gs_cache_input in = {.access = list->access, .accesses = list->accesses, .units = gs_layout_units(l),
-                               .capacity = capacity, .bring_parts = k->whole, .across = pass == c->cached_pass,
+                               .capacity = capacity, .parts = k->parts, .across = pass == c->cached_pass,
                                .fixed = fixed, .fixeds = fixeds};
     for (uint32_t i = 0; i < list->accesses; i++) /* lasting rows change on the host, between passes */
         list->access[i].renewed = made_in(l, list->access[i].unit) == pass || is_lasting(l, list->access[i].unit);
 
     GS_TRY(gs_cache_plan_make(plan, &in));
     list->plan = plan;
+    k->short_of += pass == c->cached_pass ? plan->short_of : 0;
     k->used[device] = GS_MAX(k->used[device], gs_align_up(plan->used_bytes, GS_BLOCK_BYTES));
     k->used_bytes = GS_MAX(k->used_bytes, k->used[device]);
     return GS_OK;

@@ -112,6 +112,25 @@ uint64_t gs_extents_find(const gs_extents *e, uint64_t from, uint64_t bytes, uin
     return GS_MAX(e->node[n].at, from);
 }
 
+static uint32_t highest(const gs_extents *e, uint32_t n, uint64_t until, uint64_t bytes)
+{
+    const gs_extent_node *const x = &e->node[n];
+    uint32_t found = 0;
+
+    if (n == 0 || x->most < bytes)
+        return 0;
+    if (x->at + x->bytes < until && (found = highest(e, x->right, until, bytes)) != 0)
+        return found;
+    const uint64_t end = GS_MIN(x->at + x->bytes, until);
+    return end >= x->at && end - x->at >= bytes ? n : highest(e, x->left, until, bytes);
+}
+
+uint64_t gs_extents_find_last(const gs_extents *e, uint64_t until, uint64_t bytes)
+{
+    const uint32_t n = highest(e, e->root, until, bytes);
+    return n == 0 ? GS_EXTENTS_NONE : GS_MIN(e->node[n].at + e->node[n].bytes, until) - bytes;
+}
+
 static uint32_t first_of(const gs_extents *e, uint32_t n)
 {
     while (e->node[n].left != 0)

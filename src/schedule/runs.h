@@ -28,6 +28,8 @@ void gs_extents_drop(gs_extents *e);
 uint64_t gs_extents_find(const gs_extents *e, uint64_t from, uint64_t bytes, uint64_t *end);
 
 /* [at, at + bytes), with bytes > 0, must be free; or, to be given back, taken. */
+/* The highest address at which `bytes` are free below `until`, or GS_EXTENTS_NONE. */
+uint64_t gs_extents_find_last(const gs_extents *e, uint64_t until, uint64_t bytes);
 void gs_extents_take(gs_extents *e, uint64_t at, uint64_t bytes);
 void gs_extents_give(gs_extents *e, uint64_t at, uint64_t bytes);
 

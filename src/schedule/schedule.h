@@ -8,6 +8,7 @@
 #include "cost/cost.h"
 #include "plan/plan.h"
 #include "program/program.h"
+#include "schedule/cache.h"
 #include "schedule/counts.h"
 #include "schedule/row_sets.h" /* gs_row_runs */
 #include "store/chunk_table.h"
@@ -47,7 +48,8 @@ typedef struct gs_needs {
 /* How the best plan is made again without looking for it. */
 typedef struct gs_found {
     bool known;
-    bool listed, whole;        /* of devices' caches */
+    bool listed;               /* with caches of devices, */
+    gs_cache_parts parts;      /* which do this */
     bool read_needs;           /* it knows which rows each of the store's chunks needs */
     uint32_t tiles;            /* gs_tiles */
     uint64_t arena, ring, keep, staging, capacity;

@@ -153,7 +153,7 @@ struct best {
     uint64_t arena, ring, keep;
     uint64_t staging; /* of devices with copies as tasks; what they have besides is for what stays there */
     uint32_t listed;   /* devices of the gs_device_cache; 0: there is none */
-    bool whole;        /* of it */
+    gs_cache_parts parts; /* of it */
     uint64_t capacity; /* of the cache; 0: there is none */
     uint64_t tables;   /* bytes of the plan */
     uint32_t tasks;
@@ -204,7 +204,7 @@ static gs_status compare(struct best *best, const gs_layout *l, const gs_choice 
             .keep = c->keep_bytes,
             .staging = c->staging_bytes,
             .listed = c->device.devices,
-            .whole = c->device.whole,
+            .parts = c->device.parts,
             .capacity = c->host.list.plan != NULL ? c->host.capacity : 0,
             .tables = plan->table_bytes,
             .tasks = plan->tasks,
@@ -303,10 +303,10 @@ static bool some_have_more(const gs_layout *l)
 }
 
 /* Divides what devices have for staging and for data that stay: `staging` bytes are for the first. */
-static gs_status divide(gs_choice *c, const gs_layout *l, uint64_t staging, bool whole)
+static gs_status divide(gs_choice *c, const gs_layout *l, uint64_t staging, gs_cache_parts parts)
 {
     c->staging_bytes = gs_align_down(GS_MIN(staging, c->spare_bytes), GS_BLOCK_BYTES);
-    c->device.whole = whole;
+    c->device.parts = parts;
     if (c->device.devices == 0)
         return GS_OK;
     if (c->staging_bytes == c->spare_bytes && !some_have_more(l)) {
@@ -391,8 +391,9 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
 {
     static const struct {
         uint32_t share; /* of the device's spare memory, for staging */
-        bool whole;
-    } ways[] = {{1, false}, {4, true}, {16, true}, {2, true}, {4, false}};
+        gs_cache_parts parts;
+    } ways[] = {{1, GS_PARTS_PASS}, {4, GS_PARTS_WHOLE}, {16, GS_PARTS_WHOLE}, {2, GS_PARTS_WHOLE},
+                {4, GS_PARTS_PASS}, {4, GS_PARTS_BY_SIZE}};
     uint64_t tables;
     uint32_t tasks;
     gs_status st;
@@ -413,13 +414,16 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     }
     tables += tight ? tables / 2 : 0;
     const bool many = l->config->cost != NULL && tasks <= MANY_TASKS;
-    uint64_t lacks = UINT64_MAX;
+    uint64_t lacks = UINT64_MAX, short_of = 0;
     bool any = false;
     const size_t tries = c->device.devices == 0 ? 1 : many ? GS_ARRAY_LEN(ways) : 2;
     for (size_t i = 0; i < tries; i++) {
         const size_t k = (i + (l->config->keeps_first && tries > 1)) % tries;
-        if ((st = divide(c, l, c->spare_bytes / ways[k].share, ways[k].whole)) != GS_OK)
+        if (ways[k].parts == GS_PARTS_BY_SIZE && short_of == 0) /* what is there lies well */
+            continue;
+        if ((st = divide(c, l, c->spare_bytes / ways[k].share, ways[k].parts)) != GS_OK)
             return st;
+        short_of += ways[k].parts == GS_PARTS_WHOLE ? c->device.short_of : 0;
         const bool all = has_all(c, l);
         lacks = GS_MIN(lacks, host_lacks(l, c, tables + tables / 8));
         st = try_host(best, l, c, tables, many);
@@ -435,7 +439,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     }
     if (!any && c->device.crowded) {
         gs_device_cache_drop(c);
-        st = divide(c, l, c->spare_bytes, false);
+        st = divide(c, l, c->spare_bytes, GS_PARTS_PASS);
         return st == GS_OK ? try_host(best, l, c, tables, many) : st;
     }
     return any ? GS_OK : GS_ENOFIT;
@@ -449,11 +453,11 @@ static gs_status devices_again(const struct best *best, const gs_layout *l, gs_c
 
     if (best->listed == 0) {
         gs_device_cache_drop(c);
-        return divide(c, l, best->staging, best->whole);
+        return divide(c, l, best->staging, best->parts);
     }
     GS_TRY(gs_device_cache_begin(c, l));
     GS_TRY(probe_arena(l, c, &tables, &tasks));
-    return divide(c, l, best->staging, best->whole);
+    return divide(c, l, best->staging, best->parts);
 }
 
 /* ---- the cache: what the store's data leaves to be kept is decided access by access ---- */
@@ -710,7 +714,7 @@ static void note_found(const gs_layout *l, const struct best *best)
         ordered = ordered || best->plan->pass[i].order.tried > 0;
     if (effort != NULL)
         effort->found = (gs_found){.known = !ordered && !l->config->any_plan && best->cost > 0,
-                                   .listed = best->listed, .whole = best->whole, .arena = best->arena,
+                                   .listed = best->listed, .parts = best->parts, .arena = best->arena,
                                    .ring = best->ring, .keep = best->keep, .staging = best->staging,
                                    .capacity = best->capacity, .cost = best->cost};
 }
@@ -724,7 +728,7 @@ static gs_status find_again(gs_plan **out, double *cost, const gs_layout *l, gs_
         return GS_ENOFIT;
     const gs_found *const f = &effort->found;
     const struct best best = {.found = true, .cost = f->cost, .arena = f->arena, .ring = f->ring, .keep = f->keep,
-                              .staging = f->staging, .listed = f->listed, .whole = f->whole,
+                              .staging = f->staging, .listed = f->listed, .parts = f->parts,
                               .capacity = f->capacity};
     *cost = f->cost;
     return plan_again(out, &(struct again){&best, l, c});
