@@ -67,7 +67,8 @@ for round in 1 ${GS_TEST_ALL:+2 3}; do
     ranks=("${tcp[@]}" mpirun -n 2) && train tcp --topology "$work/network" --threads 1 --model gcn \
         --device-memory 4M --epochs 4 && same tcp ranks
 done
-beside 2 --model rgcn --dropout 0.5 --norm batch --device-memory 4M
+# and all keep the epoch that is best by an area, which rank 0 finds of all logits
+beside 2 --model rgcn --dropout 0.5 --norm batch --device-memory 4M --epochs 4 --eval-every 1 --keep-by auc --lr 0.3
 # learned rows of vertices, of which each has its own: on the host or in its file
 cat >"$work/rows.gnn" <<'END'
 layer near(h[in]) -> [out]:
