@@ -280,6 +280,12 @@ static void test_grow__keeps_items_and_doubles(void **state)
     assert_int_equal(room, 128);
     for (uint32_t n = 0; n < 100; n++)
         assert_int_equal(item[n], 7 * n);
+    assert_true(gs_grow_by(&item, 100, 28, &room, sizeof(*item)) && room == 128);
+    assert_true(gs_grow_by(&item, 100, 29, &room, sizeof(*item)) && room == 256);
+    assert_true(gs_grow_by(&item, 100, 1000, &room, sizeof(*item)) && room == 1100);
+    assert_int_equal(item[99], 7 * 99);
+    assert_false(gs_grow_by(&item, 100, UINT32_MAX, &room, sizeof(*item)));
+    assert_int_equal(room, 1100);
     gs_free(item);
     room = UINT32_MAX;
     item = NULL;
