@@ -333,7 +333,8 @@ static gs_status check_store(const gs_session *s)
                        "%s: the store has no labels, and the weights do not say how many classes there are; give "
                        ".classes", dir);
     if (training && info->train == 0)
-        return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy", dir);
+        return gs_fail(GS_ENOTFOUND, "%s: the store has no training vertices; its input needs a train_idx.npy (in "
+                       "Python, train=)", dir);
     return GS_OK;
 }
 
