@@ -72,8 +72,8 @@ uint32_t gs_compile__isomorphic(uint32_t *isomorphic, const gs_ir *ir, const uin
     uint32_t slots = 16, classes = 0;
     while (slots < 2 * weights)
         slots *= 2;
-    uint64_t *colour = gs_malloc_array(n, sizeof(*colour)), *next = gs_malloc_array(n, sizeof(*next));
-    uint32_t *const slot = gs_malloc_array(slots, sizeof(*slot));
+    GS_FREED uint64_t *colour = gs_malloc_array(n, sizeof(*colour)), *next = gs_malloc_array(n, sizeof(*next));
+    GS_FREED uint32_t *const slot = gs_malloc_array(slots, sizeof(*slot));
 
     if (colour != NULL && next != NULL && slot != NULL) {
         for (uint32_t i = 0; i < n; i++)
@@ -86,9 +86,6 @@ uint32_t gs_compile__isomorphic(uint32_t *isomorphic, const gs_ir *ir, const uin
         }
         classes = number(isomorphic, colour, weight, weights, slot, slots);
     }
-    gs_free(colour);
-    gs_free(next);
-    gs_free(slot);
     return classes;
 }
 

@@ -379,11 +379,10 @@ static gs_status check_given(const gs_loader_pairs *given)
 static gs_status take_pairs(pair_list *p, const char *path, const gs_train_options *o, const gs_loader_pairs *given)
 {
     GS_ENDS(gs_store_close_at) gs_store *store = NULL;
-    uint32_t *id = NULL, *order = NULL, *spare = NULL;
-    gs_status st = check_given(given);
+    GS_FREED uint32_t *id = NULL, *order = NULL, *spare = NULL;
 
-    if (st != GS_OK || (st = gs_store_open(&store, path)) != GS_OK)
-        return st;
+    GS_TRY(check_given(given));
+    GS_TRY(gs_store_open(&store, path));
     const uint64_t vertices = gs_store_get_info(store)->vertices, ends = 2 * given->pairs;
     *p = (pair_list){.count = (uint32_t)given->pairs, .batch_size = gs_count(o, batch_size), .seed = o->seed,
                      .vertices = (uint32_t)vertices, .wrong = given->wrong, .amount = given->amount,
@@ -393,16 +392,11 @@ static gs_status take_pairs(pair_list *p, const char *path, const gs_train_optio
     order = gs_malloc_array(ends, sizeof(*order));
     spare = gs_malloc_array(ends, sizeof(*spare));
     if (p->row == NULL || id == NULL || order == NULL || spare == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory for the pairs that batches are of");
-    if (st == GS_OK && (st = check_ends(id, given, vertices)) == GS_OK) {
-        gs_radix_order(order, spare, id, (uint32_t)ends);
-        if ((st = gs_rows_of_ids(p->row, store, id, order, ends)) == GS_OK)
-            st = take_types(p, store, given);
-    }
-    gs_free(id);
-    gs_free(order);
-    gs_free(spare);
-    return st;
+        return gs_fail(GS_ENOMEM, "out of memory for the pairs that batches are of");
+    GS_TRY(check_ends(id, given, vertices));
+    gs_radix_order(order, spare, id, (uint32_t)ends);
+    GS_TRY(gs_rows_of_ids(p->row, store, id, order, ends));
+    return take_types(p, store, given);
 }
 
 /* ---- opening -------------------------------------------------------------- */
