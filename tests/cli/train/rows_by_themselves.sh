@@ -5,9 +5,9 @@ gnnstream generate rmat graph --vertices 16384 --edges 20000 --features 64 --cla
 gnnstream partition graph store --parts 16 --method natural >made
 echo '{"switches": [{"devices": 1, "host_bps": 3e8}]}' >one.json
 echo '{"switches": [{"devices": 1, "host_bps": 3e8}, {"devices": 1, "host_bps": 3e8}]}' >two.json
-options=(store --model sage --hidden 16 --no-swap --device-memory 6M)
+options=(store --model sage --hidden 16 --no-swap --no-prune --no-hoist --device-memory 6M) # one program for all
 one=(--device cpu:1 --topology one.json)
-gnnstream plan "${options[@]}" "${one[@]}" --no-prune --no-hoist --tasks >tasks
+gnnstream plan "${options[@]}" "${one[@]}" --tasks >tasks
 python3 - <<'PY' || exit 70
 import array, re
 
