@@ -207,44 +207,83 @@ static const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, FLT_MIN, 
                                 88.72f, 88.73f, -87.4f, -103.9f, -104.1f, 0.625f, -0.625f, 1.0f, -1.0f};
 #define SPECIALS (sizeof(special) / sizeof(special[0]))
 
-static void check_unary(gs_device *d, const op_formula *formula, const op_range *range)
+enum { UNARY_ROWS = 1709, UNARY_WIDTH = 7, UNARY_MOST = 30 };
+
+/* As many operators and ranges as a program takes: a GPU's compiler takes about as long for one. */
+typedef struct unary_program {
+    fixture f;
+    uint32_t count;
+    struct {
+        const op_formula *formula;
+        const op_range *range;
+        uint32_t a, dst;
+    } item[UNARY_MOST];
+} unary_program;
+
+static void add_unary(unary_program *p, const op_formula *formula, const op_range *range)
 {
-    enum { ROWS = 1709, WIDTH = 7 };
+    const uint32_t a = add_random(&p->f, UNARY_WIDTH, range->low, range->high),
+                   dst = add_reg(&p->f, GS_F32, UNARY_WIDTH), i = p->count++;
+    float *const x = p->f.memory[a];
+    memcpy(x + 100, special, sizeof(special));
+    memcpy(x + UNARY_ROWS * UNARY_WIDTH - SPECIALS, special, sizeof(special)); /* in a partial vector, too */
+    add_instr(&p->f, formula->op, dst, in_reg(a), NO_OPERAND)->alpha = formula->alpha;
+    p->item[i].formula = formula;
+    p->item[i].range = range;
+    p->item[i].a = a;
+    p->item[i].dst = dst;
+}
+
+static void check_unary(gs_device *d, const unary_program *p, uint32_t item)
+{
+    const op_formula *const formula = p->item[item].formula;
+    const op_range *const range = p->item[item].range;
+    const float *const x = p->f.memory[p->item[item].a], *const y = p->f.memory[p->item[item].dst];
     const bool gpu = strncmp(gs_device_name(d), "cuda", 4) == 0;
     const bool real = gpu && strstr(gs_device_name(d), "(host") == NULL;
     const double least = fmax(range->least, gpu ? formula->gpu.least : 0);
     const double allowed = real && formula->gpu.ulps > 0 ? formula->gpu.ulps : range->ulps;
     double worst = 0;
-    fixture f;
-    fixture_init(&f, ROWS);
-    const uint32_t a = add_random(&f, WIDTH, range->low, range->high), dst = add_reg(&f, GS_F32, WIDTH);
-    float *const x = f.memory[a];
-    memcpy(x + 100, special, sizeof(special));
-    memcpy(x + ROWS * WIDTH - SPECIALS, special, sizeof(special)); /* in a partial vector, too */
-    add_instr(&f, formula->op, dst, in_reg(a), NO_OPERAND)->alpha = formula->alpha;
-    fixture_run(&f, d);
-    for (size_t i = 0; i < ROWS * WIDTH; i++) {
-        const float got = ((float *)f.memory[dst])[i];
-        const double want = formula->value((double)x[i], 0, 0, (double)formula->alpha), error = ulps(got, want, least);
+    for (size_t i = 0; i < UNARY_ROWS * UNARY_WIDTH; i++) {
+        const double want = formula->value((double)x[i], 0, 0, (double)formula->alpha),
+                     error = ulps(y[i], want, least);
         worst = fmax(worst, error);
         if (!(error <= allowed))
             fail_msg("%s of %.9g on %s: got %.9g, want %.17g, %.2f ulp", gs_op_name(formula->op), (double)x[i],
-                     gs_device_name(d), (double)got, want, error);
+                     gs_device_name(d), (double)y[i], want, error);
     }
     printf("%s, %s in [%g, %g): %.2f ulp\n", gs_device_name(d), gs_op_name(formula->op), (double)range->low,
            (double)range->high, worst);
-    fixture_free(&f);
+}
+
+static void check_unaries(gs_device *d, unary_program *p)
+{
+    fixture_run(&p->f, d);
+    for (uint32_t i = 0; i < p->count; i++)
+        check_unary(d, p, i);
+    fixture_free(&p->f);
 }
 
 static void every_unary(gs_device *d, void *context)
 {
+    unary_program *const p = test_malloc(sizeof(*p));
     (void)context;
     for (gs_op op = 0; op < GS_OP_COUNT; op++)
         if (gs_op_is_each(op) && gs_op_inputs(op) == 1)
             assert_true(op_formula_of(op)->range[0].low < op_formula_of(op)->range[0].high);
+    fixture_init(&p->f, UNARY_ROWS);
+    p->count = 0;
     for (size_t i = 0; op_formula_at(i) != NULL; i++)
-        for (const op_range *r = op_formula_at(i)->range; r->low < r->high; r++)
-            check_unary(d, op_formula_at(i), r);
+        for (const op_range *r = op_formula_at(i)->range; r->low < r->high; r++) {
+            if (p->count == UNARY_MOST) {
+                check_unaries(d, p);
+                fixture_init(&p->f, UNARY_ROWS);
+                p->count = 0;
+            }
+            add_unary(p, op_formula_at(i), r);
+        }
+    check_unaries(d, p);
+    test_free(p);
 }
 
 static void test_ops__unary_within_ulps_of_float64(void **state)
