@@ -232,6 +232,8 @@ static void test_edge_program__dropout_of_edges_columns(void **state)
     static const uint32_t widths[] = {3, 16, 41, 66, 300};
     (void)state;
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+        if (!takes_kind(i, 1, 0)) /* the least and the widest are among them */
+            continue;
         const uint32_t w = widths[i];
         edge_fixture b;
         open_edges(&b, i % 2 == 0 ? 2 : 4);

@@ -20,8 +20,10 @@ static void test_edge_types__rows_at_either_end_are_picked(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        if (!takes_kind(i, 1, 0)) /* the other shapes are summed into their types' columns */
+            continue;
         edge_fixture b;
-        open_edges(&b, i % 2 == 0 ? 2 : 4, shapes[i][0]);
+        open_edges(&b, i % 4 < 2 ? 2 : 4, shapes[i][0]);
         const uint32_t w = shapes[i][1], u = add_by_type(&b, GS_EDGE_OPERAND, w, -2, 2);
         const uint32_t v = add_by_type(&b, GS_EDGE_TARGET, w, -2, 2), plain = add_operand(&b, w, -1, 1);
         add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, w, in_reg(u), in_reg(v)));
@@ -37,8 +39,10 @@ static void test_edge_types__sums_go_to_their_types_columns(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        if (!takes_kind(i, 1, 1))
+            continue;
         edge_fixture b;
-        open_edges(&b, i % 2 == 0 ? 4 : 2, shapes[i][0]);
+        open_edges(&b, i % 4 < 2 ? 4 : 2, shapes[i][0]);
         const uint32_t w = shapes[i][1], u = add_operand(&b, w, -2, 2), v = add_by_type(&b, GS_EDGE_TARGET, w, -2, 2);
         add_sum(&b, GS_SUM_ADD_TYPE, add_op(&b, GS_OP_MUL, w, in_reg(u), in_reg(add_weight(&b))));
         add_sum(&b, GS_SUM_ADD_TYPE, add_op(&b, GS_OP_MUL, w, in_reg(v), in_reg(u)));
