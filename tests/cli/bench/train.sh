@@ -94,7 +94,8 @@ assert "vertex programs" in gat["known_from"]["fitted"] and after["known_from"][
 assert before["known_from"]["fitted"] == "" and before["known_from"]["others"] == 0, before["known_from"]
 slower, run = json.load(open("slower.plan")), json.load(open("slower.bench"))
 assert "row sums" in slower["known_from"]["fitted"], slower["known_from"]
-assert 0.2 < slower["passes"][0]["seconds"] / run["seconds"] < 5, (slower["passes"][0], run["seconds"])
+epoch = next(p["seconds"] for p in slower["passes"] if p["name"] == "train")
+assert 0.2 < epoch / run["seconds"] < 5, (epoch, run["seconds"])
 train = [p for p in after["passes"] if p["name"] == "train"][0]
 m = json.loads(open("metrics.jsonl").readlines()[1])
 assert train["read_bytes"] == m["read_bytes"] and train["written_bytes"] == m["written_bytes"], (train, m)
