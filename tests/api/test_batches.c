@@ -7,7 +7,6 @@
 #include "support/support.h"
 
 #include "api_graph.h"
-#include "base/size.h"
 
 #define EPOCHS 3u
 
