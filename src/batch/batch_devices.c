@@ -10,7 +10,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/machine.h"
 #include "base/size.h"
 #include "batch/batches_internal.h"
 #include "ranks/ranks.h"
@@ -436,7 +435,7 @@ static void name_gpu(gs_batch_member *m, const char *gpus, uint32_t index)
  * processors have the other threads. */
 static void name_one(gs_batch_member *m, const gs_train_options *o, uint32_t device, uint32_t devices)
 {
-    const uint32_t threads = o->threads != 0 ? o->threads : GS_MAX(gs_machine_cpus() / gs_ranks_on_host(), 1u),
+    const uint32_t threads = gs_ranks_threads(o->threads),
                    sharing = gs_ranks_count() > 1 ? 1 : devices; /* .threads are of a rank */
     const char *const beside = gs_device_gpus_beside(o->device);
     const bool parts = gs_device_words_of(o->device) == GS_DEVICES_PARTS;

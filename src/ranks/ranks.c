@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/size.h"
 #include "ranks/ranks_internal.h"
 
@@ -28,6 +29,11 @@ const gs_ranks_module *gs_ranks__module(void) { return ranks.module; }
 uint32_t gs_ranks_count(void) { return ranks.count; }
 uint32_t gs_ranks_self(void) { return ranks.self; }
 uint32_t gs_ranks_on_host(void) { return ranks.on_host; }
+
+uint32_t gs_ranks_threads(uint32_t said)
+{
+    return said != 0 ? said : GS_MAX(gs_machine_cpus() / ranks.on_host, 1u);
+}
 bool gs_ranks_have_failed(void) { return ranks.failed; }
 
 gs_status gs_ranks__fail(int error)

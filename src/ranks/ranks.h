@@ -25,6 +25,8 @@ gs_status gs_ranks_open(void);
 uint32_t gs_ranks_count(void); /* 1: alone */
 uint32_t gs_ranks_self(void);
 uint32_t gs_ranks_on_host(void); /* of them, on this machine */
+/* Threads of this process: as many as are said, or for 0 its share of the machine's processors. */
+uint32_t gs_ranks_threads(uint32_t said);
 
 /* From now on a rank that does not answer for so many seconds ends all; 0: none does. */
 void gs_ranks_watch(double seconds);

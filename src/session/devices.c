@@ -178,8 +178,7 @@ static unsigned threads_of_all(const gs_train_options *o, uint32_t devices)
 {
     if (gs_ranks_count() == 1 || devices == 1) /* batches are of this one's alone */
         return o->threads;
-    const unsigned own = o->threads > 0 ? o->threads : GS_MAX(gs_machine_cpus() / gs_ranks_on_host(), 1u);
-    return own * gs_ranks_count();
+    return gs_ranks_threads(o->threads) * gs_ranks_count();
 }
 
 static gs_status open_each(gs_session *s, uint32_t devices)

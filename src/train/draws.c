@@ -320,7 +320,7 @@ gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
 
     *d = (gs_draws){.target = q->target, .targets = q->targets, .group = 1, .lock = PTHREAD_MUTEX_INITIALIZER,
                     .changed = PTHREAD_COND_INITIALIZER,
-                    .threads = o->threads != 0 ? o->threads : GS_MAX(gs_machine_cpus() / gs_ranks_on_host(), 1u)};
+                    .threads = gs_ranks_threads(o->threads)};
     if ((st = gs_store_open(&d->store, q->store)) != GS_OK || (st = take_targets(d, q)) != GS_OK ||
         (st = gs_batch_options_read(&d->options, o)) != GS_OK || (st = check_sampler(d, q)) != GS_OK ||
         (q->open_seeds != NULL && (st = q->open_seeds(q->context, &d->options.seeds, d->store)) != GS_OK) ||

@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
 #include "pairs/pair_batch.h"
@@ -156,12 +155,6 @@ gs_status gs_run_pairs_check(const gs_train_options *o)
     return GS_OK;
 }
 
-/* Those of a machine are shared by its ranks. */
-static uint32_t threads_of(const gs_train_options *o)
-{
-    return o->threads != 0 ? o->threads : GS_MAX(gs_machine_cpus() / gs_ranks_on_host(), 1u);
-}
-
 static uint32_t types_of(const gs_store *store) { return GS_MAX(gs_store_get_info(store)->edge_types, 1); }
 
 /* Does the decoder have a row for each type? Labels have one where edges have types, scores one in any case. */
@@ -245,7 +238,7 @@ gs_label_step_options gs_run_pairs__label_options(const gs_store *store, const g
     return (gs_label_step_options){
         .product = decoder_of(o) == GS_DECODER_PRODUCT, .classes = are_classes(o), .width = o->hidden,
         .label_type = whole ? GS_I32 : GS_F32, .columns = gs_run_pairs_columns(store, o),
-        .of_types = learns_types(store, o), .threads = threads_of(o)};
+        .of_types = learns_types(store, o), .threads = gs_ranks_threads(o->threads)};
 }
 
 /* Room for rows of the largest batch. */
@@ -321,7 +314,7 @@ gs_pair_rank_options gs_run_pairs__rank_options(const gs_store *store, const gs_
 {
     return (gs_pair_rank_options){.store = store, .width = o->hidden, .seed = o->seed,
                                   .stop = gs_ranks_count() > 1 ? NULL : o->stop, /* ranks are asked together */
-                                  .decoder = gs_decoder_of(decoder_of(o)), .threads = threads_of(o)};
+                                  .decoder = gs_decoder_of(decoder_of(o)), .threads = gs_ranks_threads(o->threads)};
 }
 
 gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone)
