@@ -104,7 +104,7 @@ uint32_t gs_batch_deal_most(const gs_batch_deal *d, uint32_t device, uint32_t gr
 /* The one that runs batches of a device here; or of another rank's, what this one knows of it. */
 static gs_batch_member *member_of(const gs_batch_devices *d, uint32_t device)
 {
-    return &d->at[device < d->devices && gs_ranks_count() == 1 ? device : 0];
+    return &d->at[gs_ranks_count() == 1 ? device : 0];
 }
 
 /* ---- threads ------------------------------------------------------------- */
@@ -320,10 +320,9 @@ static gs_status share_pass(gs_batch_devices *d, gs_batch_pass *p, float *statis
 {
     gs_batch_pass all = *p;
 
-    if (p->batch != NULL)
-        all.drawn.vertices = p->batch->vertices; /* which whoever did not draw it has not got */
     if (gs_ranks_count() == 1 || p->batch == NULL)
         return GS_OK;
+    all.drawn.vertices = p->batch->vertices; /* which whoever did not draw it has not got */
     GS_TRY(gs_ranks_share_of(p->device, &all, sizeof(all)));
     all.batch = p->batch;
     all.stats.metrics.column = NULL;

@@ -69,12 +69,13 @@ static uint64_t column_bytes(const gs_session *s, uint32_t width, uint32_t colum
 uint64_t gs_session_sweep_bytes(const gs_session *s)
 {
     const bool scored = s->pairs.judged != GS_NONE && !s->config.rows_alone;
-    uint64_t most = scored ? column_bytes(s, s->program->array[s->pairs.judged].width, 1) : 0;
+    const uint32_t width = scored ? s->program->array[s->pairs.judged].width : 0;
+    uint64_t most = scored ? column_bytes(s, width, 1) : 0;
 
     for (uint32_t i = 0; i < s->program->tables; i++)
         most = GS_MAX(most, column_bytes(s, s->program->table[i].width, s->pass.gradients ? GS_EXEC_COLUMNS : 1));
     if (scored && gs_ranks_count() > 1) /* and rows of a rank's batch */
-        most += tile_rows(s, s->classes) * s->classes * sizeof(float);
+        most += tile_rows(s, width) * width * sizeof(float);
     return most > 0 ? most + GS_SUM_BYTES : 0; /* and a block of input ids */
 }
 
