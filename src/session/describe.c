@@ -440,9 +440,9 @@ gs_status gs_session_plan_id(const gs_session *s, uint64_t *out)
 
 void gs_session_maker(const gs_session *s, char out[GS_MAKER_BYTES])
 {
-    const char *const name = gs_device_name(s->machine.device[0]), *const list = strrchr(name, ',');
-    const bool of_threads = list != NULL && strstr(list, " thread") != NULL, beside = s->machine.kinds > 1;
-    const size_t named = of_threads ? (size_t)(list - name) : strlen(name);
+    const char *const name = gs_device_name(s->machine.device[0]), *const threads = strrchr(name, ',');
+    const bool whole = threads == NULL || !gs_device_unified(s->machine.device[0]), beside = s->machine.kinds > 1;
+    const size_t named = whole ? strlen(name) : (size_t)(threads - name);
     char model[GS_PROCESSOR_BYTES];
 
     gs_processor_name(model);
