@@ -23,7 +23,8 @@ store --model sage --layers 2 --hidden 32 --device cpu --sampler neighbor --batc
 fine --model gcn --layers 3 --hidden 50 --sampler saint-node --batch-size 1000 --device cpu:3 --batches-per-step 3
 OPTIONS
 # Some pages of the process are resident one time and not the next: here those of a larger environment. They change no
-# plan, or a budget near the least would do one time and be refused the next. (Of these tables 7.9 MiB are resident.)
+# plan, or a budget near the least would do one time and be refused the next. (With these tables 8.1 to 8.8 MiB are
+# resident.)
 if [ -z "${GS_SANITIZED:-}" ]; then
     gnnstream generate rmat graph --vertices 1000 --edges 3000 --features 4 --classes 3 --seed 1 --force >made
     gnnstream partition graph tables --parts 110 --method random --seed 1 >made
