@@ -30,9 +30,10 @@ static uint32_t below(uint32_t most, uint32_t i, uint32_t of)
 
 /* ---- the caller: another library of the process ---- */
 
-static struct {
+static struct caller {
     const gs_cuda_driver *d;
-    gs_cu_handle context, stream;
+    gs_cu_handle context, stream, event;
+    gs_cu_handle told; /* the stream that a layer is told of: its own, or NULL, the default one, as PyTorch's is */
 } caller;
 
 static void enter_caller(void) { assert_int_equal(caller.d->context_set(caller.context), 0); }
@@ -47,11 +48,14 @@ static void open_caller(int device)
     assert_int_equal(caller.d->context_retain(&caller.context, gpu), 0);
     enter_caller();
     assert_int_equal(caller.d->stream_create(&caller.stream, GS_CU_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(caller.d->event_create(&caller.event, GS_CU_EVENT_DISABLE_TIMING), 0);
+    caller.told = caller.stream;
 }
 
 static void close_caller(int device)
 {
     enter_caller();
+    assert_int_equal(caller.d->event_destroy(caller.event), 0);
     assert_int_equal(caller.d->stream_destroy(caller.stream), 0);
     assert_int_equal(caller.d->context_release(device), 0);
 }
@@ -82,6 +86,14 @@ static void get(float *to, const void *from, uint64_t floats)
 {
     enter_caller();
     assert_int_equal(caller.d->copy_out(to, (gs_cu_memory)from, floats * sizeof(float), caller.stream), 0);
+}
+
+/* What `then` is told from now on comes behind what `first` was told. */
+static void go_on(gs_cu_handle first, gs_cu_handle then)
+{
+    enter_caller();
+    assert_int_equal(caller.d->event_record(caller.event, first), 0);
+    assert_int_equal(caller.d->stream_wait(then, caller.event, 0), 0);
 }
 
 static void wait_for_all(void)
@@ -216,10 +228,12 @@ static void run_on_gpu(gs_layer *l, result *out)
     put(t.x, fixture.x, n->vertices * n->in);
     put(t.g, fixture.g, n->vertices * n->out);
     (void)host_gpu_take_counts();
-    gs_assert_ok(gs_layer_set_stream(l, caller.stream));
+    go_on(caller.stream, caller.told);
+    gs_assert_ok(gs_layer_set_stream(l, caller.told));
     gs_assert_ok(gs_layer_forward(l, t.x, parameter, false, 0, t.tested));
     gs_assert_ok(gs_layer_forward(l, t.x, parameter, true, 3, t.y));
     gs_assert_ok(gs_layer_backward(l, t.x, parameter, t.g, t.dx, gradient));
+    go_on(caller.told, caller.stream);
     const host_gpu_counts counts = host_gpu_take_counts();
     assert_int_equal(caller.d->context_get(&now), 0);
     assert_ptr_equal(now, caller.context);
@@ -235,7 +249,9 @@ static void run_on_gpu(gs_layer *l, result *out)
     /* By the next forward pass gradients are the caller's alone, who may have given their memory to others. */
     for (uint32_t k = 0; k < fixture.tensors; k++)
         put(t.gradient[k], fixture.value[k], fixture.count[k]);
+    go_on(caller.stream, caller.told);
     gs_assert_ok(gs_layer_forward(l, t.x, parameter, true, 3, t.tested));
+    go_on(caller.told, caller.stream);
     for (uint32_t k = 0; k < fixture.tensors; k++)
         get(fixture.after[k], t.gradient[k], fixture.count[k]);
     wait_for_all();
@@ -269,6 +285,7 @@ static void check_model(const char *model, sizes n, bool typed, bool weighted, d
     gs_assert_ok(gs_layer_open(&l, &graph, n.in, n.out, &on_gpu));
     assert_int_equal(gs_layer_tensors(l), fixture.tensors);
     for (int again = 0; again < 2; again++) {
+        caller.told = again == 0 ? caller.stream : NULL;
         memset(&fixture.gpu, 0xff, sizeof(fixture.gpu));
         run_on_gpu(l, &fixture.gpu);
         check_equal(model, "y", fixture.cpu.y, fixture.gpu.y, n.vertices * n.out);
@@ -344,12 +361,12 @@ static void test_cuda_layer__says_what_is_wrong(void **state)
     assert_int_equal(caller.d->context_get(&now), 0);
     assert_ptr_equal(now, caller.context);
     take_values(l);
-    const gs_cu_handle other = caller.context, stream = caller.stream;
+    const struct caller other = caller;
     open_caller(0);
     float *const x = take(64), *const y = take(64);
     for (uint32_t k = 0; k < fixture.tensors; k++)
         parameter[k] = gradient[k] = take(fixture.count[k]);
-    assert_int_equal(caller.d->context_set(other), 0);
+    assert_int_equal(caller.d->context_set(other.context), 0);
     gs_assert_ok(gs_layer_set_stream(l, caller.stream));
     gs_assert_fails(gs_layer_forward(l, host, parameter, true, 0, y), GS_EINVAL, "x: is not memory of cuda:0");
     gs_assert_fails(gs_layer_forward(l, x, parameter, true, 0, host), GS_EINVAL, "y: is not memory of cuda:0");
@@ -363,7 +380,7 @@ static void test_cuda_layer__says_what_is_wrong(void **state)
     gs_assert_ok(gs_layer_backward(l, x, parameter, y, x, NULL));
     gs_layer_close(l);
     assert_int_equal(caller.d->context_get(&now), 0);
-    assert_ptr_equal(now, other);
+    assert_ptr_equal(now, other.context);
     o.device = "cuda:0,1";
     gs_assert_fails(gs_layer_open(&l, &graph, 4, 4, &o), GS_EUNSUPPORTED, "one device");
     give(x);
@@ -371,8 +388,7 @@ static void test_cuda_layer__says_what_is_wrong(void **state)
     for (uint32_t k = 0; k < fixture.tensors; k++)
         give((void *)(uintptr_t)parameter[k]);
     close_caller(0);
-    caller.context = other;
-    caller.stream = stream;
+    caller = other;
     give(far);
     close_caller(1);
 }
