@@ -39,12 +39,11 @@ uint32_t hub_edges(uint32_t edges) { return edges; }
 
 bool takes_shape(size_t i, size_t every, size_t first)
 {
-#ifdef __SANITIZE_ADDRESS__
-    return getenv("GS_TEST_EVERY_SHAPE") != NULL || getenv("GS_TEST_ALL") != NULL || i % every == first % every;
-#else
-    (void)i, (void)every, (void)first;
-    return true;
+    const bool all = getenv("GS_TEST_EVERY_SHAPE") != NULL || getenv("GS_TEST_ALL") != NULL;
+#ifndef __SANITIZE_ADDRESS__
+    first++; /* others than sanitized builds take */
 #endif
+    return all || i % every == first % every;
 }
 
 bool takes_kind(size_t i, size_t every, size_t first)

@@ -178,16 +178,11 @@ done:
 /* ---- which kernels may run here ---- */
 
 extern const gs_cpu_kernels gs_cpu__kernels_generic;
-#if defined(__x86_64__)
-extern const gs_cpu_kernels gs_cpu__kernels_avx2;
-#endif
-#if defined(__x86_64__) && !defined(GS_NO_AVX512) /* meson.build */
-#define HAS_AVX512_KERNELS
-extern const gs_cpu_kernels gs_cpu__kernels_avx512;
-#endif
-
 static bool always(void) { return true; }
-#if defined(__x86_64__)
+
+#if defined(__x86_64__) && !defined(GS_ONE_ISA) /* meson.build */
+extern const gs_cpu_kernels gs_cpu__kernels_avx2, gs_cpu__kernels_avx512;
+
 /* These ask for everything that meson.build lets the compiler use in the files. F16C is asked of
  * CPUID itself: not every compiler's __builtin_cpu_supports() knows it. */
 static bool has_avx2(void)
@@ -197,9 +192,10 @@ static bool has_avx2(void)
            (c & bit_F16C) != 0;
 }
 
-#endif
-#ifdef HAS_AVX512_KERNELS
 static bool has_avx512(void) { return has_avx2() && __builtin_cpu_supports("avx512f"); }
+#define X86(kernels, supported) kernels, supported
+#else
+#define X86(kernels, supported) NULL, NULL
 #endif
 
 static const struct {
@@ -208,16 +204,8 @@ static const struct {
     bool (*supported)(void);
 } isas[] = {
     {"generic", &gs_cpu__kernels_generic, always},
-#if defined(__x86_64__)
-    {"avx2", &gs_cpu__kernels_avx2, has_avx2},
-#else
-    {"avx2", NULL, NULL},
-#endif
-#ifdef HAS_AVX512_KERNELS
-    {"avx512", &gs_cpu__kernels_avx512, has_avx512},
-#else
-    {"avx512", NULL, NULL},
-#endif
+    {"avx2", X86(&gs_cpu__kernels_avx2, has_avx2)},
+    {"avx512", X86(&gs_cpu__kernels_avx512, has_avx512)},
 };
 
 const gs_cpu_kernels *gs_cpu__test_kernels;
