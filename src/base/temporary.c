@@ -18,6 +18,7 @@
 
 #define FILE_PREFIX ".gnnstream"
 #define FOLDER_PREFIX "spill"
+#define STAGING_PREFIX "unfinished"
 #define DIGITS 16
 #define OWNER "owner" /* the file whose lock shows that a folder is in use */
 #define TRIES 100     /* each fails only where another removed what was made just now */
@@ -68,12 +69,16 @@ static lock_state try_lock(int fd)
     return r == 0 ? LOCK_OURS : errno == EWOULDBLOCK ? LOCK_THEIRS : LOCK_UNKNOWN;
 }
 
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
 /* Between its making and its lock, a sweep may have taken a file for a leftover. */
 static bool keeps_name(int fd, int folder, const char *name)
 {
     struct stat ours, there;
-    return fstat(fd, &ours) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+    return fstat(fd, &ours) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(&ours, &there);
 }
 
 /* Makes `name` in `folder` and locks it. 0, or an errno: EAGAIN where another removed it. */
@@ -136,19 +141,31 @@ gs_status gs_unnamed_file_called(int *fd, char **path, const char *dir, const ch
 
 /* ---- leftovers ----------------------------------------------------------- */
 
+static bool is_dot(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* The folder `name` of the folder open at `parent`, to be listed; NULL where it cannot be. */
+static DIR *open_folder(int parent, const char *name)
+{
+    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *const dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (dir == NULL && fd >= 0)
+        close(fd);
+    return dir;
+}
+
 /* Empties the folder `fd` of files, but for OWNER: that goes last, so that a sweep that is killed can be repeated. */
 static void empty_folder(int fd)
 {
-    const int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *const dir = own < 0 ? NULL : fdopendir(own);
+    DIR *const dir = open_folder(fd, ".");
 
-    if (dir == NULL) {
-        if (own >= 0)
-            close(own);
+    if (dir == NULL)
         return;
-    }
     for (const struct dirent *e; (e = readdir(dir)) != NULL;)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && strcmp(e->d_name, OWNER) != 0)
+        if (!is_dot(e->d_name) && strcmp(e->d_name, OWNER) != 0)
             (void)unlinkat(fd, e->d_name, 0);
     closedir(dir);
     (void)unlinkat(fd, OWNER, 0);
@@ -292,10 +309,8 @@ void gs_scratch_remove(gs_scratch *s)
  * A kill at any moment leaves the old folder or the new one in place, and perhaps a folder .unfinished. and a lock file
  * that nobody holds. */
 
-#define UNFINISHED ".unfinished."
 #define LOCK_END ".gnnstream-lock"
-#define LETTERS 10u /* 32 of them, so 50 bits */
-#define MOST_TRIES 100
+
 struct gs_staging {
     const gs_staging_kind *kind;
     char *place; /* as it was given */
@@ -315,11 +330,6 @@ static const char *last_name(const char *path)
 {
     const char *const slash = strrchr(path, '/');
     return slash == NULL ? path : slash + 1;
-}
-
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* Refuses a place whose folder cannot be renamed. */
@@ -387,11 +397,6 @@ static gs_status find_place(gs_staging *d, bool *there)
 
 /* ---- folders ------------------------------------------------------------- */
 
-static bool is_dot(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 static bool has_entries(const char *dir)
 {
     GS_ENDS(gs_closedir_at) DIR *const d = opendir(dir);
@@ -404,22 +409,11 @@ static bool has_entries(const char *dir)
     return any;
 }
 
-/* The folder `name` of the place's parent, to be listed; NULL where it cannot be. */
-static DIR *open_folder(const gs_staging *d, const char *name)
-{
-    const int fd = openat(d->parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *const dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (dir == NULL && fd >= 0)
-        close(fd);
-    return dir;
-}
-
 /* Removes the folder `name` of the place's parent, and what is ours in it. `staging`: it was never in place. Records no
  * error. */
 static void remove_folder(const gs_staging *d, const char *name, bool staging)
 {
-    DIR *const dir = open_folder(d, name);
+    DIR *const dir = open_folder(d->parent, name);
 
     if (dir == NULL)
         return;
@@ -430,29 +424,18 @@ static void remove_folder(const gs_staging *d, const char *name, bool staging)
     unlinkat(d->parent, name, AT_REMOVEDIR); /* fails, as it should, where something else is inside */
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '2' && c <= '7');
-}
-
 /* Is it the name of a staging folder of this place? */
 static bool is_staging_name(const gs_staging *d, const char *name)
 {
     const char *const own = last_name(d->real);
-    const size_t n = strlen(own), m = strlen(UNFINISHED);
-
-    if (strncmp(name, own, n) != 0 || strncmp(name + n, UNFINISHED, m) != 0 || strlen(name + n + m) != LETTERS)
-        return false;
-    for (const char *c = name + n + m; *c != '\0'; c++)
-        if (!is_letter(*c))
-            return false;
-    return true;
+    const size_t n = strlen(own);
+    return strncmp(name, own, n) == 0 && name[n] == '.' && has_form(name + n + 1, STAGING_PREFIX);
 }
 
 /* Whoever made them held the lock that is ours now, so nobody is at work there. */
 static void clear_leftovers(const gs_staging *d)
 {
-    DIR *const dir = open_folder(d, ".");
+    DIR *const dir = open_folder(d->parent, ".");
 
     if (dir == NULL)
         return;
@@ -462,56 +445,41 @@ static void clear_leftovers(const gs_staging *d)
     closedir(dir);
 }
 
-/* REAL.unfinished. and letters that cannot be foreseen, which nothing has. GS_OK with `dir` made. */
+/* REAL.unfinished.0123456789abcdef, which nothing has. GS_OK with `dir` made. */
 static gs_status make_dir(char **out, const gs_staging *d)
 {
-    const size_t room = strlen(d->real) + sizeof(UNFINISHED) + LETTERS;
-    char *const dir = gs_malloc(room);
-    gs_status st = GS_OK;
+    const size_t room = strlen(d->real) + 1 + GS_TEMPORARY_BYTES;
+    char *const dir = gs_malloc(room), name[GS_TEMPORARY_BYTES];
 
     if (dir == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", d->place);
-    for (int tries = 0;; tries++) {
-        unsigned char random[LETTERS];
-        char letters[LETTERS + 1] = "";
-        if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-            st = gs_fail_errno(errno, "%s: no random name", d->place);
-            break;
+    for (int tries = 0; tries < TRIES; tries++) {
+        gs_temporary_name(name, STAGING_PREFIX);
+        snprintf(dir, room, "%s.%s", d->real, name);
+        if (mkdirat(d->parent, last_name(dir), 0777) == 0) {
+            *out = dir;
+            return GS_OK;
         }
-        for (unsigned i = 0; i < LETTERS; i++)
-            letters[i] = "abcdefghijklmnopqrstuvwxyz234567"[random[i] % 32];
-        snprintf(dir, room, "%s" UNFINISHED "%s", d->real, letters);
-        if (mkdirat(d->parent, last_name(dir), 0777) == 0)
+        if (errno != EEXIST)
             break;
-        if (errno != EEXIST || tries == MOST_TRIES) {
-            st = gs_fail_errno(errno, "%s: cannot make a folder beside it", d->place);
-            break;
-        }
     }
-    if (st != GS_OK) {
-        gs_free(dir);
-        return st;
-    }
-    *out = dir;
-    return GS_OK;
+    const gs_status st = gs_fail_errno(errno, "%s: cannot make a folder beside it", d->place);
+    gs_free(dir);
+    return st;
 }
 
 /* ---- the lock ------------------------------------------------------------ */
 
-static bool no_locks_here(int err)
-{
-    return err == EOPNOTSUPP || err == ENOSYS || err == ENOLCK || err == EINVAL || err == EBADF;
-}
-
 /* The file is an empty one of ours, or about to be. */
-static gs_status open_lock(int *out, const gs_staging *d, struct stat *s)
+static gs_status open_lock(int *out, const gs_staging *d)
 {
+    struct stat s;
     const int fd = openat(d->parent, last_name(d->lock_path),
                           O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
 
     if (fd < 0)
         return gs_fail_errno(errno, "%s: cannot make a file beside it", d->place);
-    if (fstat(fd, s) != 0 || !S_ISREG(s->st_mode) || s->st_size != 0) {
+    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size != 0) {
         close(fd);
         return gs_fail(GS_EEXIST, "%s: %s is no lock of a folder; remove it", d->place, d->lock_path);
     }
@@ -522,28 +490,22 @@ static gs_status open_lock(int *out, const gs_staging *d, struct stat *s)
 /* An owner removes the file before it lets the lock go, so whoever waited at the old file must look for the new one. */
 static gs_status take_lock(gs_staging *d)
 {
-    for (int tries = 0; tries < MOST_TRIES; tries++) {
-        struct stat held, named;
+    for (int tries = 0; tries < TRIES; tries++) {
         int fd = -1;
 
-        GS_TRY(open_lock(&fd, d, &held));
-        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-            const int err = errno;
-            close(fd);
-            d->unlocked = no_locks_here(err);
-            if (d->unlocked)
-                return GS_OK;
-            return err == EWOULDBLOCK
-                       ? gs_fail(GS_EEXIST, "%s: another process is making it; wait for that, or choose another folder",
-                                 d->place)
-                       : gs_fail_errno(err, "%s: cannot lock it", d->place);
-        }
-        if (fstatat(d->parent, last_name(d->lock_path), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-            same_file(&held, &named)) {
+        GS_TRY(open_lock(&fd, d));
+        const lock_state state = try_lock(fd);
+        d->unlocked = state == LOCK_UNKNOWN;
+        if (state == LOCK_OURS && keeps_name(fd, d->parent, last_name(d->lock_path))) {
             d->lock = fd;
             return GS_OK;
         }
         close(fd);
+        if (d->unlocked)
+            return GS_OK;
+        if (state == LOCK_THEIRS)
+            return gs_fail(GS_EEXIST, "%s: another process is making it; wait for that, or choose another folder",
+                           d->place);
     }
     return gs_fail(GS_EEXIST, "%s: others make it again and again; choose another folder", d->place);
 }
@@ -638,7 +600,7 @@ void gs_staging_close(gs_staging *d)
 static void carry_over(const gs_staging *d)
 {
     const int to = openat(d->parent, last_name(d->real), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *const from = to < 0 ? NULL : open_folder(d, last_name(d->dir));
+    DIR *const from = to < 0 ? NULL : open_folder(d->parent, last_name(d->dir));
 
     for (const struct dirent *e; from != NULL && (e = readdir(from)) != NULL;)
         if (!is_dot(e->d_name) && !d->kind->owns(e->d_name))

@@ -53,11 +53,11 @@ void gs_temporary_sweep(const char *dir, char alive[GS_TEMPORARY_BYTES]);
 
 /* -- a folder that is made beside its place and takes it at once: what was there before, or the whole new one.
  *
- *   PLACE                        what others see
- *   PLACE.unfinished.XXXXXXXXXX  the staging folder, of a name that nobody can know beforehand; after
- *                                gs_staging_publish(), for a moment, what was there before
- *   .PLACE.gnnstream-lock        in the same folder while a staging folder is made; its lock, not the file, shows that
- *                                the owner lives, so what a killed one has left is cleared by the next
+ *   PLACE                              what others see
+ *   PLACE.unfinished.0123456789abcdef  the staging folder; after gs_staging_publish(), for a moment, what was there
+ *                                      before
+ *   .PLACE.gnnstream-lock              in the same folder while a staging folder is made; its lock, not the file, shows
+ *                                      that the owner lives, so what a killed one has left is cleared by the next
  *
  * Programs that have files of the old folder open keep them: their bytes stay until they are closed. One thread a
  * staging folder; everything blocks. Errors name the place as it was given.

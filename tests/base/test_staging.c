@@ -8,7 +8,7 @@
 #include "base/temporary.h"
 #include "base/file.h"
 
-#define LETTERS 10 /* as temporary.h has them */
+#define DIGITS 16 /* as temporary.h has them */
 
 static bool owns(const char *name) { return strcmp(name, "ours") == 0; }
 
@@ -47,10 +47,9 @@ static void leave_draft(const char *place, char *dir, size_t room)
 static void test_staging__a_killed_ones_folder_goes_with_the_next(void **state)
 {
     const char *const place = gs_test_path(*state, "place");
-    const char *const letters = "abcdefghijklmnopqrstuvwxyz234567";
     /* names that are almost a staging's of this place */
-    static const char *const others[] = {"place.unfinished.abcdefghi", "place.unfinished.abcdefghij2",
-                                         "place.unfinished.abcdefghi1", "palce.unfinished.abcdefghij"};
+    static const char *const others[] = {"place.unfinished.0123456789abcde", "place.unfinished.0123456789abcdef0",
+                                         "place.unfinished.0123456789abcdeg", "palce.unfinished.0123456789abcdef"};
     char left[512];
     gs_staging *d = NULL;
 
@@ -60,8 +59,8 @@ static void test_staging__a_killed_ones_folder_goes_with_the_next(void **state)
     assert_true(gs_path_is_dir(left));
     const size_t before = strlen(place) + strlen(".unfinished.");
     assert_memory_equal(left, place, strlen(place));
-    assert_int_equal(strlen(left), before + LETTERS);
-    assert_int_equal(strspn(left + before, letters), LETTERS);
+    assert_int_equal(strlen(left), before + DIGITS);
+    assert_int_equal(strspn(left + before, "0123456789abcdef"), DIGITS);
 
     gs_assert_ok(gs_staging_begin(&d, place, &KIND, false));
     assert_string_not_equal(gs_staging_dir(d), left);

@@ -131,7 +131,7 @@ static void test_begin__a_second_writer_is_refused(void **state)
 /* A killed writer: its staging and its lock file are there, and nobody holds the lock. */
 static void test_begin__clears_what_a_killed_writer_left(void **state)
 {
-    const kept_path dir = sub(*state, "s"), left = sub(*state, "s.unfinished.abcdefghij"),
+    const kept_path dir = sub(*state, "s"), left = sub(*state, "s.unfinished.0123456789abcdef"),
                     lock = sub(*state, ".s.gnnstream-lock"), mine = sub(*state, "s.unfinished.mine");
     gs_assert_ok(gs_mkdir(left.text));
     gs_test_write_file(gs_test_path(left.text, "features.bin"), "half", 4);
