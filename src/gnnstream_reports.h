@@ -252,6 +252,8 @@ typedef struct gs_plan_report {
      * `bench limits` measured, and are defaults; basis is the least of these that there is. */
     char fitted[160], measured[160], guessed[160];
     double others; /* the share of the processors that other programs had while those epochs were timed, 0 to 1 */
+    uint64_t pair_bytes; /* of ranks that train on pairs behind layers: what an epoch's batches of pairs move between
+                          * them, rows, their gradients and the decoder's, evaluations aside; beside the links' */
 } gs_plan_report;
 
 #define GS_CLUSTER_LINKS 8

@@ -107,6 +107,8 @@ static void print_links(const gs_plan_report *p)
                 printf("%-22s %-8s %12s %10s %10.3f\n", name, p->pass[i].name, cli_size(x->pass[i].bytes),
                        cli_count(x->pass[i].requests), x->pass[i].seconds);
     }
+    if (p->pair_bytes > 0)
+        printf("%-22s %-8s %12s\n", "network, of pairs", "train", cli_size(p->pair_bytes));
 }
 
 /* Which devices compute, and why. */

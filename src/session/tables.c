@@ -338,7 +338,7 @@ gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t a
 /* Of rank `of`'s list some names, which all ranks get, and their rows, of which each has its own. */
 typedef struct visit {
     gs_session *s;
-    uint32_t of, width, most, at;
+    uint32_t of, array, width, most, at;
     gs_row_list some; /* without an order: rows lie in that of names */
     float *row;       /* [most, width] */
     uint32_t first[GS_RANKS_MOST + 1];
@@ -349,8 +349,21 @@ static visit visit_of(gs_session *s, uint32_t array, uint32_t of)
     const uint32_t width = s->program->array[array].width;
     const uint64_t rows = tile_rows(s, width);
 
-    return (visit){.s = s, .of = of, .width = width, .most = (uint32_t)rows, .some = {.named = s->run.sweep},
+    return (visit){.s = s, .of = of, .array = array, .width = width, .most = (uint32_t)rows,
+                   .some = {.named = s->run.sweep},
                    .row = (float *)(void *)((uint8_t *)s->run.sweep + id_bytes(rows)) + 2 * rows * width};
+}
+
+uint64_t gs_session_visit_bytes(const gs_session *s, uint32_t array, uint32_t of, const uint32_t *vertex,
+                                uint32_t rows)
+{
+    const uint64_t per = gs_store_chunks(s->store)->interval_rows;
+    const uint32_t *const owners = s->machine.owners, ranks = s->machine.wires.devices;
+    uint64_t far = 0;
+
+    for (uint32_t k = 0; k < rows; k++)
+        far += vertex[k] < per * owners[of] || vertex[k] >= per * owners[of + 1];
+    return far * s->program->array[array].width * sizeof(float) + (ranks - 1ull) * rows * sizeof(*vertex);
 }
 
 /* The next names of `rows` that the list has. */
@@ -364,8 +377,7 @@ static gs_status next_names(visit *v, uint32_t rows, const gs_row_list *list)
         memcpy(some->named, list->named + v->at, some->rows * sizeof(*some->named));
     GS_TRY(gs_ranks_share_of(v->of, some->named, some->rows * sizeof(*some->named)));
     deal_names(v->first, v->s, some);
-    const uint64_t far = some->rows - (v->first[v->of + 1] - v->first[v->of]);
-    v->s->run.swept[2] += far * v->width * sizeof(float) + some->rows * sizeof(*some->named) * (gs_ranks_count() - 1);
+    v->s->run.swept[2] += gs_session_visit_bytes(v->s, v->array, v->of, some->named, some->rows);
     return GS_OK;
 }
 

@@ -73,6 +73,9 @@ gs_status gs_session_read_rows_for(gs_session *s, uint32_t array, uint32_t of, u
                                    float *to);
 gs_status gs_session_add_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
                                  gs_row_source *source, const void *context);
+/* Bytes that either moves between ranks for these rows of `of`, by s->machine.owners; of ranks in a plan, too. */
+uint64_t gs_session_visit_bytes(const gs_session *s, uint32_t array, uint32_t of, const uint32_t *vertex,
+                                uint32_t rows);
 
 /* Rows [first, first + rows) of the logits or of an array of a table, to `dst`. Of several ranks rank 0 calls it, as
  * often as it wants, while the others are in gs_session_give_rows(), which sends those of theirs. GS_EIO. */

@@ -335,6 +335,7 @@ static const gs_field batch_fields[] = {
     BATCH_LIST(U32, batch_share, "batches_of_a_step"),
 };
 static const gs_field run_fields[] = {PLAN(U32, epochs), PLAN(U32, evaluations), PLAN(REAL, run_seconds)};
+static const gs_field pair_field[] = {PLAN(U64, pair_bytes)};
 static const gs_field memory_field[] = {PLAN_ROWS(item, items, "memory", item_fields)};
 
 /* A new object at the end of `list`. */
@@ -405,6 +406,7 @@ static bool fill(cJSON *o, const gs_plan_report *p)
     return ok && add_memories(o, p) && gs_record_write(o, GS_FIELDS(choice_fields), p) &&
            (p->batch_devices == 0 || gs_record_write(o, GS_FIELDS(batch_fields), p)) &&
            (!(p->run_seconds > 0) || gs_record_write(o, GS_FIELDS(run_fields), p)) &&
+           (p->pair_bytes == 0 || gs_record_write(o, GS_FIELDS(pair_field), p)) &&
            gs_record_write(o, GS_FIELDS(memory_field), p);
 }
 

@@ -634,11 +634,11 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
 }
 
 /* The passes over the whole graph, and behind them the one that trains a batch. */
-static gs_status describe(const gs_session *s, const gs_run_batches *batches, gs_plan_report *out)
+static gs_status describe(gs_session *s, const gs_run_batches *batches, gs_plan_report *out)
 {
-    const gs_status st = gs_session_describe(s, out);
-    if (st != GS_OK || batches == NULL)
-        return st;
+    GS_TRY(gs_session_describe(s, out));
+    if (batches == NULL)
+        return gs_run_pairs_sent(&out->pair_bytes, s);
     gs_run_batches_describe_devices(batches, out);
     if (out->passes == GS_PLAN_PASSES)
         return GS_OK;

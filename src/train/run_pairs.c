@@ -637,6 +637,12 @@ static gs_status add_to_decoder(gs_run *r, uint32_t ranks)
     return self == 0 ? gs_ranks_pass(false, ranks - 1, p->gradient, bytes) : GS_OK;
 }
 
+/* That this sends, from rank to rank. */
+static uint64_t decoder_bytes(const gs_run_pairs *p, uint32_t ranks)
+{
+    return ranks > 1 ? ranks * p->numbers * sizeof(*p->gradient) : 0;
+}
+
 /* Of a step what a rank's batch has come to. */
 typedef struct part_of_step {
     double loss;
@@ -669,11 +675,35 @@ static gs_status add_step(gs_run *r, uint32_t epoch, uint32_t first, double *los
         run_batch(p->scorer, &batch, &values, &d, &own.loss);
     }
     GS_TRY(add_to_decoder(r, ranks));
+    s->run.swept[2] += decoder_bytes(p, ranks);
     GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
     for (uint32_t k = 0; k < ranks; k++) {
         *loss += all[k].loss;
         GS_TRY(gs_session_add_rows_of(s, s->pairs.upstream, k, (uint32_t)all[k].rows, &p->list, gradient_at,
                                       p->scorer));
+    }
+    return GS_OK;
+}
+
+static void close_at(gs_run_pairs **p) { gs_run_pairs_close(*p); }
+
+gs_status gs_run_pairs_sent(uint64_t *out, gs_session *s)
+{
+    GS_ENDS(close_at) gs_run_pairs *p = NULL;
+    const gs_train_options *const o = s->config.options;
+    gs_pair_batch batch;
+
+    *out = 0;
+    if (!gs_train_is_of_pairs(o) || s->config.rows_alone || gs_run_pairs_are_seeds(o) || gs_session_owners(s) == NULL)
+        return GS_OK;
+    GS_TRY(gs_run_pairs_open(&p, s->store, o, false));
+    GS_TRY(gs_pair_batches_seek(&p->batches, 1, 0));
+    for (uint32_t k = 0; k < p->batches.batches; k++) {
+        const uint32_t ranks = s->machine.wires.devices, of = k % ranks;
+        *out += of == 0 ? decoder_bytes(p, GS_MIN(ranks, p->batches.batches - k)) : 0;
+        GS_TRY(gs_pair_batches_next(&p->batches, &batch));
+        *out += gs_session_visit_bytes(s, s->pairs.rows, of, batch.vertex, batch.rows) +
+                gs_session_visit_bytes(s, s->pairs.upstream, of, batch.vertex, batch.rows);
     }
     return GS_OK;
 }

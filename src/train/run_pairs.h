@@ -52,6 +52,10 @@ bool gs_run_pairs_progress(const gs_run_pairs *p, gs_progress *out);
 bool gs_run_pairs_step_by_batch(const gs_run_pairs *p);
 /* The batches of epoch e->epoch from r->part.batches on, as gs_run_batches_epoch() has it. */
 gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e);
+/* Of a session that was planned for ranks, and pairs behind layers: bytes that batches of the first epoch move between
+ * ranks, rows, their gradients and those of the decoder; else 0. GS_ENOMEM, GS_EIO, GS_EFORMAT. Blocks while it reads
+ * pairs. */
+gs_status gs_run_pairs_sent(uint64_t *out, gs_session *s);
 /* Of layers: e->loss of all pairs, and the gradients of all that is learned. Adds to `e` what it took but for the pass
  * "train", which is in `x`. GS_EINTERRUPTED, GS_EIO; GS_EDEVICE: the loss is not finite. */
 gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stats *x);

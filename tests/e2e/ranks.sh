@@ -60,6 +60,14 @@ beside()
     ranks=() && train several --device cpu:$n --topology "$work/network" --threads $n "$@" || return
     ranks=(mpirun -n "$n") && train ranks --topology "$work/network" --threads 1 "$@" && same ranks several
 }
+# planned N OPTIONS...: bytes over the network of an epoch's passes "forward" and "train", and of its batches of pairs.
+planned()
+{
+    "$GNNSTREAM" plan "$store" --layers 2 --hidden 8 --epochs 2 --host-memory 300M --device cpu:$1 --threads $1 \
+        --topology "$work/network" "${@:2}" --json | sed 's/{"from"/\n&/g; s/"pair_bytes"/\n&/' |
+        grep '^{"from":"network"\|^"pair_bytes"' | grep -o '"\(forward\|train\)","bytes":[0-9]*\|"pair_bytes":[0-9]*' |
+        sed 's/.*://' | total
+}
 beside 2 --model gcn --device-memory 4M --epochs 4
 # and by a network alone, over which MPICH's UCX now and then waits for ever as it closes
 tcp=(env UCX_TLS=tcp UCX_NET_DEVICES=all MPIR_CVAR_NOLOCAL=1)
@@ -96,7 +104,10 @@ beside 3 --model "$work/rows.gnn" --clip-norm 0.1 "${pairs[@]}"
 store=$work/labelled.store
 run "labels of edges" "$GNNSTREAM" partition "$work/labelled" "$store" --parts 3 --method fennel
 beside 2 --model sage --norm batch --dropout 0.3 --task edge-classify --batch-size 300 --no-cache --device-memory 3M
-beside 2 --model gcn --task link --decoder mlp --negatives 6 --batch-size 400
+of_pairs=(--model gcn --task link --decoder mlp --negatives 6 --batch-size 400 --eval-every 2)
+beside 2 "${of_pairs[@]}"
+sent=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
+[ "$sent" -eq "$(planned 2 "${of_pairs[@]}")" ] && pass || fail "$sent bytes were sent for pairs, others were planned"
 # Batches of neighbours, each of one rank, with an odd one at the end, and of pairs.
 drawn=(--sampler neighbor --fanout 4,4)
 beside 2 --model gcn --task link --decoder mlp --negatives 6 --batch-size 200 --seeds edges "${drawn[@]}"
@@ -112,9 +123,7 @@ done
 [ -z "${GS_TEST_ALL:-}" ] || beside 3 --model sage --dropout 0.3 --device-memory 4M
 beside 3 --model gat --no-hoist --device-memory 4M
 # no more goes over the network than is planned
-planned=$("$GNNSTREAM" plan "$work/store" --layers 2 --hidden 8 --epochs 2 --host-memory 300M --device cpu:3 \
-    --threads 3 --topology "$work/network" --model gat --no-hoist --device-memory 4M --json | sed 's/{"from"/\n&/g' |
-    sed -n '/^{"from":"network"/s/.*"train","bytes":\([0-9]*\).*/\1/p' | total)
+planned=$(planned 3 --model gat --no-hoist --device-memory 4M)
 sent=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
 [ "$sent" -le "$planned" ] && [ "$sent" -gt $((planned / 2)) ] && pass ||
     fail "$sent bytes were sent, $planned planned"
