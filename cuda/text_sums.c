@@ -290,6 +290,17 @@ static uint32_t heads_of(const gs_gen_writer *w, uint32_t i)
     return sum_at(w, i)->kind == GS_SUM_ATTEND ? gs_gen_width(w, sum_at(w, i)->score) : 0;
 }
 
+/* The first of the kernel's sums that attends by the same scores as sum i, whose maxima and norms are its own. */
+static uint32_t scorer_of(const gs_gen_writer *w, uint32_t i)
+{
+    uint32_t k = 0;
+    while (heads_of(w, k) == 0 || sum_at(w, k)->score != sum_at(w, i)->score)
+        k++;
+    return k;
+}
+
+static bool scores_itself(const gs_gen_writer *w, uint32_t i) { return heads_of(w, i) > 0 && scorer_of(w, i) == i; }
+
 static const char *neutral_of(gs_sum_kind kind)
 {
     return kind == GS_SUM_MAX   ? "gs_float_of_bits(0xff800000u)"
@@ -386,14 +397,21 @@ static void point(gs_gen_writer *w, const char *prefix, bool piece, const char *
     }
 }
 
-/* A number a head, declared as `letter` and the sum's number; `text`: how an element of the sum's row has it. */
+/* How an element of sum i's row has the number of its head that is called `letter` and `of`. */
+static void refer_to_heads(const gs_gen_writer *w, char letter, uint32_t of, uint32_t i, char text[64])
+{
+    char name[16];
+    snprintf(name, sizeof(name), "%c%u", letter, of);
+    gen_reference(w, text, 64, name, gs_gen_shape_of(w, heads_of(w, i)), gs_gen_shape_of(w, sum_width(w, i)));
+}
+
+/* A number a head, declared as `letter` and the sum's number, and referred to. */
 static void declare_of_heads(gs_gen_writer *w, char letter, uint32_t i, char text[64])
 {
-    const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i)), s = gs_gen_shape_of(w, sum_width(w, i));
     char name[16];
     snprintf(name, sizeof(name), "%c%u", letter, i);
-    gs_gen_declare(w, name, h);
-    gen_reference(w, text, 64, name, h, s);
+    gs_gen_declare(w, name, gs_gen_shape_of(w, heads_of(w, i)));
+    refer_to_heads(w, letter, i, i, text);
 }
 
 /* Begins a loop over heads. */
@@ -419,10 +437,13 @@ static void add_edge(gs_gen_writer *w, uint32_t i)
         const gs_gen_shape h = gs_gen_shape_of(w, heads_of(w, i));
         const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
         char weight[64];
-        declare_of_heads(w, 'e', i, weight);
-        over_heads(w, i);
-        fprintf(w->out, "        e%u%s = expf(score%u[b]%s - gs_base_of(m%u%s));\n", i, e, i, e, i, e);
-        fprintf(w->out, "        n%u%s += e%u%s;\n    }\n", i, e, i, e);
+        if (scores_itself(w, i)) {
+            declare_of_heads(w, 'e', i, weight);
+            over_heads(w, i);
+            fprintf(w->out, "        e%u%s = expf(score%u[b]%s - gs_base_of(m%u%s));\n", i, e, i, e, i, e);
+            fprintf(w->out, "        n%u%s += e%u%s;\n    }\n", i, e, i, e);
+        }
+        refer_to_heads(w, 'e', scorer_of(w, i), i, weight);
         gs_gen_over(w, s);
         fprintf(w->out, "x%u%s += %s * %s;\n", i, at, weight, value);
         return;
@@ -447,7 +468,7 @@ void gs_gen_declare_scores(gs_gen_writer *w)
 {
     for (uint32_t i = 0; i < w->k->sums; i++) {
         char name[32];
-        if (heads_of(w, i) == 0)
+        if (!scores_itself(w, i))
             continue;
         snprintf(name, sizeof(name), "score%u[%u]", i, w->k->burst);
         gs_gen_declare(w, name, gs_gen_shape_of(w, heads_of(w, i)));
@@ -459,7 +480,7 @@ void gs_gen_keep_scores(gs_gen_writer *w)
     for (uint32_t i = 0; i < w->k->sums; i++) {
         const gs_gen_shape h = gs_gen_shape_of(w, GS_MAX(heads_of(w, i), 1u));
         const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
-        if (heads_of(w, i) == 0)
+        if (!scores_itself(w, i))
             continue;
         gs_gen_over(w, h);
         fprintf(w->out, "score%u[b]%s = r%u%s;\n", i, e, sum_at(w, i)->score, e);
@@ -470,11 +491,10 @@ void gs_gen_keep_scores(gs_gen_writer *w)
 void gs_gen_rescale_sums(gs_gen_writer *w)
 {
     for (uint32_t i = 0; i < w->k->sums; i++) {
-        const gs_gen_shape h = gs_gen_shape_of(w, GS_MAX(heads_of(w, i), 1u)),
-                           s = gs_gen_shape_of(w, sum_width(w, i));
-        const char *const e = h == GS_GEN_SINGLE ? "" : "[i]", *const at = s == GS_GEN_SINGLE ? "" : "[i]";
+        const gs_gen_shape h = gs_gen_shape_of(w, GS_MAX(heads_of(w, i), 1u));
+        const char *const e = h == GS_GEN_SINGLE ? "" : "[i]";
         char scale[64];
-        if (heads_of(w, i) == 0)
+        if (!scores_itself(w, i))
             continue;
         fprintf(w->out, "    {\n");
         declare_of_heads(w, 'g', i, scale);
@@ -486,8 +506,15 @@ void gs_gen_rescale_sums(gs_gen_writer *w)
         fprintf(w->out,
                 "        g%u%s = gs_rescale(m%u%s, most);\n        m%u%s = most;\n        n%u%s *= g%u%s;\n    }\n",
                 i, e, i, e, i, e, i, e, i, e);
-        gs_gen_over(w, s);
-        fprintf(w->out, "x%u%s *= %s;\n    }\n", i, at, scale);
+        for (uint32_t k = i; k < w->k->sums; k++) {
+            const gs_gen_shape s = gs_gen_shape_of(w, sum_width(w, k));
+            if (heads_of(w, k) == 0 || scorer_of(w, k) != i)
+                continue;
+            refer_to_heads(w, 'g', i, k, scale);
+            gs_gen_over(w, s);
+            fprintf(w->out, "x%u%s *= %s;\n", k, s == GS_GEN_SINGLE ? "" : "[i]", scale);
+        }
+        fprintf(w->out, "    }\n");
     }
 }
 
@@ -587,8 +614,22 @@ void gs_gen_add_edge(gs_gen_writer *w)
         add_edge(w, i);
 }
 
+/* Maxima and norms of sums that have none of their own. */
+static void copy_norms(gs_gen_writer *w)
+{
+    for (uint32_t i = 0; i < w->k->sums; i++) {
+        if (heads_of(w, i) == 0 || scores_itself(w, i))
+            continue;
+        const char *const e = gs_gen_shape_of(w, heads_of(w, i)) == GS_GEN_SINGLE ? "" : "[i]";
+        const uint32_t k = scorer_of(w, i);
+        over_heads(w, i);
+        fprintf(w->out, "        m%u%s = m%u%s;\n        n%u%s = n%u%s;\n    }\n", i, e, k, e, i, e, k, e);
+    }
+}
+
 void gs_gen_end_sums(gs_gen_writer *w)
 {
+    copy_norms(w);
     sync(w);
     if (any_by_type(w))
         each_sum(w, true, "", "now_", STORE);

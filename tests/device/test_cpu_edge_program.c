@@ -383,7 +383,9 @@ static void test_edge_program__hubs(void **state)
         edges_init(&b, 4, TARGETS, degree, 1000);
         const uint32_t row = add_operand(&b, width, -2, 2);
         if (kind != 1) {
-            add_attend(&b, row, gat_score(&b, heads, add_operand(&b, heads, -4, 4), add_target(&b, heads, -4, 4)));
+            const uint32_t score = gat_score(&b, heads, add_operand(&b, heads, -4, 4), add_target(&b, heads, -4, 4));
+            add_attend(&b, row, score);
+            add_attend(&b, add_operand(&b, heads, -2, 2), score);
         } else {
             add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, 24, in_reg(row), in_reg(add_weight(&b))));
             add_sum(&b, GS_SUM_MAX, row);
@@ -394,7 +396,8 @@ static void test_edge_program__hubs(void **state)
     }
 }
 
-/* Scores so far apart that only differences to the maximum can be raised to e; equal ones; both in turn. */
+/* Scores so far apart that only differences to the maximum can be raised to e; equal ones; both in turn. Sums of rows
+ * of two widths, with a factor and without, attend by them. */
 static void test_edge_program__extreme_scores(void **state)
 {
     static const float ranges[][2] = {{-1e4f, 1e4f}, {1e4f, 1e4f}, {-1e4f, -1e4f}, {0, 0}, {-90, 90}, {-1e30f, 1e30f}};
@@ -404,8 +407,12 @@ static void test_edge_program__extreme_scores(void **state)
             edge_fixture b;
             open_edges(&b, 4);
             const uint32_t score = add_operand(&b, h, ranges[i][0], ranges[i][1]);
-            add_attend(&b, add_operand(&b, h * 8, -2, 2), score);
-            edges_check(&b, 4e-6);
+            const uint32_t rows = add_operand(&b, h * 8, -2, 2), factor = add_target(&b, h, -2, 2);
+            add_attend(&b, rows, score);
+            add_attend(&b, factor, score);
+            add_attend(&b, add_op(&b, GS_OP_MUL, h * 8, in_reg(rows),
+                                  in_reg(add_op(&b, GS_OP_EXPAND, h * 8, in_reg(factor), NO_OPERAND))), score);
+            edges_check(&b, 6e-6);
             edges_free(&b);
         }
 }

@@ -1,7 +1,6 @@
 /* Edge programs before a launch: instructions to steps on tiles of edges. */
 #include <assert.h>
 
-#include "base/philox.h" /* gs_random_edge_key */
 #include "base/size.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/edge_program.h"
@@ -17,28 +16,6 @@ typedef struct planner {
     const char *noun; /* "edge instruction" or "sum" */
     gs_status st;     /* of the first refusal; after it nothing more is planned */
 } planner;
-
-/* ---- keys with which masks and dropout draw ---- */
-
-/* Elements are kept when their 24 random bits times 2^-24 are at least p, that is when the bits
- * are at least p * 2^24, which a double holds exactly. */
-void gs_cpu__dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
-{
-    const float p = in->alpha;
-    assert(p >= 0.0f && p < 1.0f);
-    const double exact = (double)p * 0x1p24;
-    const uint32_t whole = (uint32_t)exact;
-    *out = (gs_cpu_dropout){.site = in->site,
-                            .epoch = epoch,
-                            .threshold = whole + ((double)whole < exact),
-                            .scale = 1.0f / (1.0f - p)};
-}
-
-void gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch)
-{
-    gs_cpu__dropout(out, in, epoch);
-    gs_random_edge_key(out->key, seed, in->site, epoch);
-}
 
 /* ---- before any launch ---- */
 
@@ -517,6 +494,19 @@ static gs_cpu_edge_value take_factor(planner *p, const gs_sum *sum, uint32_t hea
     return factor;
 }
 
+/* What the sum's scores weigh an edge by: of an earlier sum by them, where there is one. */
+static gs_cpu_edge_value attention(planner *p, const gs_sum *sum, uint32_t heads)
+{
+    gs_cpu_edge_step attend = {.kind = GS_CPU_EDGE_ATTEND, .width = heads, .sum = p->index};
+    for (uint32_t i = 0; i < p->plan->steps; i++) {
+        const gs_cpu_edge_step *const s = &p->plan->step[i];
+        if (s->kind == GS_CPU_EDGE_ATTEND && gs_cpu_same_scores(p->l->stage, s->sum, p->index))
+            return (gs_cpu_edge_value){.form = GS_CPU_EDGE_SLOT, .width = heads, .slot = s->dst};
+    }
+    attend.a = make_contiguous(p, register_value(p, sum->score, &heads), heads);
+    return emit_value(p, attend);
+}
+
 static void plan_sum(planner *p, const gs_sum *sum)
 {
     const gs_stage *const stage = p->l->stage;
@@ -555,17 +545,15 @@ static void plan_sum(planner *p, const gs_sum *sum)
         emit(p, s);
         return;
     }
-    const gs_cpu_edge_value score = register_value(p, sum->score, &heads);
+    heads = stage->edge_reg[sum->score].width;
     assert(width % heads == 0);
     if (p->l->sum[p->index].maximum == NULL || p->l->sum[p->index].norm == NULL) {
         refuse_edges(p, "no place for maximum and norm");
         return;
     }
-    const gs_cpu_edge_step attend = {.kind = GS_CPU_EDGE_ATTEND, .width = heads, .sum = p->index,
-                                     .a = make_contiguous(p, score, heads)};
     s.fold = GS_SUM_ADD;
     value = stored_rows(p, value, s.width);
-    gs_cpu_edge_value weight = emit_value(p, attend);
+    gs_cpu_edge_value weight = attention(p, sum, heads);
     if (factor.form != GS_CPU_EDGE_NOTHING)
         weight = multiply(p, weight, factor, heads);
     plan_product_sum(p, s, value, weight);

@@ -73,7 +73,8 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_OUTER,  /* the thread's sums += products of the columns of a with those of b, both contiguous */
     GS_CPU_EDGE_UNLESS, /* where no number of a is 0, the `skipped` steps behind it are left out */
     GS_CPU_EDGE_ELSE,   /* numbers of b, a slot, become those of c where those of a are 0 */
-    GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm */
+    GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm; for all
+                         * of the stage's sums that attend by these scores */
     GS_CPU_EDGE_KINDS
 } gs_cpu_edge_kind;
 
@@ -164,6 +165,12 @@ static inline bool gs_cpu_has_no_edge(const float *row)
     uint32_t bits;
     memcpy(&bits, row, sizeof(bits));
     return bits == GS_CPU_NO_EDGE;
+}
+
+/* Do both sums attend by the same scores, so that maxima and norms are the same? */
+static inline bool gs_cpu_same_scores(const gs_stage *s, uint32_t a, uint32_t b)
+{
+    return s->sum[a].kind == GS_SUM_ATTEND && s->sum[b].kind == GS_SUM_ATTEND && s->sum[a].score == s->sum[b].score;
 }
 
 /* The edges [first, end) of a tile add to one row. */

@@ -767,26 +767,50 @@ void GS_KERNEL(edge_sum_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step
 
 /* ---- attention ---- */
 
+/* Sums that one step attends for, and its own: those of its scores. */
+typedef struct attended {
+    const gs_stage *stage;
+    const gs_accumulator *sum; /* of the stage */
+    uint32_t own, heads;
+} attended;
+
 /* A head's running maximum rose from `old` to `new`: what was added up with the old one is scaled. */
-static void rescale(const gs_accumulator *sum, size_t row, uint32_t heads, uint32_t each, uint32_t head, float old,
-                    float new)
+static void rescale(const attended *t, size_t row, uint32_t head, float old, float new)
 {
+    const size_t at = row * t->heads + head;
     if (old == -INFINITY) /* nothing was added yet */
         return;
     const float factor = gs_v_exp(gs_splat(old - new))[0];
-    float *const acc = sum->acc + (row * heads + head) * each;
-    sum->norm[row * heads + head] *= factor;
-    for (uint32_t c = 0; c < each; c++)
-        acc[c] *= factor;
+    t->sum[t->own].norm[at] *= factor;
+    for (uint32_t k = t->own; k < t->stage->sums; k++) {
+        if (!gs_cpu_same_scores(t->stage, k, t->own))
+            continue;
+        const uint32_t each = t->stage->reg[t->stage->sum[k].reg].width / t->heads;
+        float *const acc = t->sum[k].acc + at * each;
+        for (uint32_t c = 0; c < each; c++)
+            acc[c] *= factor;
+    }
+}
+
+/* Maxima and norms of the other sums are those of the own one. */
+static void copy_norms(const attended *t, const gs_cpu_edge_tile *tile)
+{
+    const gs_accumulator *const own = &t->sum[t->own];
+    for (uint32_t k = t->own + 1; k < t->stage->sums; k++)
+        for (uint32_t r = 0; r < tile->runs && gs_cpu_same_scores(t->stage, k, t->own); r++) {
+            const size_t from = (size_t)tile->run[r].row * t->heads;
+            memcpy(t->sum[k].maximum + from, own->maximum + from, t->heads * sizeof(*own->maximum));
+            memcpy(t->sum[k].norm + from, own->norm + from, t->heads * sizeof(*own->norm));
+        }
 }
 
 /* The number that is subtracted from scores: the maximum, but no infinity from infinities. */
 GS_INLINE float base_of(float maximum) { return maximum == -INFINITY ? 0 : maximum; }
 
 /* Scores of one head for all runs, vectors along the edges. */
-static void raise_one_head(const gs_cpu_edge_tile *tile, const gs_accumulator *sum, float *p, const float *score,
-                           uint32_t each)
+static void raise_one_head(const gs_cpu_edge_tile *tile, const attended *t, float *p, const float *score)
 {
+    const gs_accumulator *const sum = &t->sum[t->own];
     for (uint32_t r = 0; r < tile->runs; r++) {
         const gs_cpu_edge_run run = tile->run[r];
         const float old = sum->maximum[run.row];
@@ -802,7 +826,7 @@ static void raise_one_head(const gs_cpu_edge_tile *tile, const gs_accumulator *s
         for (; e < run.end; e++)
             m = score[e] > m ? score[e] : m;
         if (m > old) {
-            rescale(sum, run.row, 1, each, 0, old, m);
+            rescale(t, run.row, 0, old, m);
             sum->maximum[run.row] = m;
         }
         const float base = base_of(m);
@@ -812,12 +836,13 @@ static void raise_one_head(const gs_cpu_edge_tile *tile, const gs_accumulator *s
 }
 
 /* Heads [c, c + n), at most a vector of them. */
-GS_INLINE void raise_heads(const gs_cpu_edge_frame *f, const gs_accumulator *sum, float *p, const float *score,
-                           uint32_t heads, uint32_t each, uint32_t c, const uint32_t n)
+GS_INLINE void raise_heads(const gs_cpu_edge_tile *tile, const attended *t, float *p, const float *score, uint32_t c,
+                           const uint32_t n)
 {
-    for (uint32_t r = 0; r < f->tile->runs; r++) {
-        const gs_cpu_edge_run run = f->tile->run[r];
-        float *const maximum = sum->maximum + (size_t)run.row * heads + c;
+    const uint32_t heads = t->heads;
+    for (uint32_t r = 0; r < tile->runs; r++) {
+        const gs_cpu_edge_run run = tile->run[r];
+        float *const maximum = t->sum[t->own].maximum + (size_t)run.row * heads + c;
         float m[GS_LANES], base[GS_LANES];
         bool rose = false;
         for (uint32_t i = 0; i < n; i++)
@@ -835,66 +860,40 @@ GS_INLINE void raise_heads(const gs_cpu_edge_frame *f, const gs_accumulator *sum
         for (uint32_t i = 0; rose && i < n; i++) {
             if (!(m[i] > maximum[i]))
                 continue;
-            rescale(sum, run.row, heads, each, c + i, maximum[i], m[i]);
+            rescale(t, run.row, c + i, maximum[i], m[i]);
             maximum[i] = m[i];
         }
     }
 }
 
-static void raise_maxima(const gs_cpu_edge_frame *f, const gs_accumulator *sum, float *p, const float *score,
-                         uint32_t heads, uint32_t each)
+static void raise_maxima(const gs_cpu_edge_tile *tile, const attended *t, float *p, const float *score)
 {
     uint32_t c = 0;
-    if (heads == 1) {
-        raise_one_head(f->tile, sum, p, score, each);
+    if (t->heads == 1) {
+        raise_one_head(tile, t, p, score);
         return;
     }
-    for (; c + GS_LANES <= heads; c += GS_LANES)
-        raise_heads(f, sum, p, score, heads, each, c, GS_LANES);
-    if (heads - c == GS_LANES / 2)
-        raise_heads(f, sum, p, score, heads, each, c, GS_LANES / 2);
-    else if (c < heads)
-        raise_heads(f, sum, p, score, heads, each, c, heads - c);
+    for (; c + GS_LANES <= t->heads; c += GS_LANES)
+        raise_heads(tile, t, p, score, c, GS_LANES);
+    if (t->heads - c == GS_LANES / 2)
+        raise_heads(tile, t, p, score, c, GS_LANES / 2);
+    else if (c < t->heads)
+        raise_heads(tile, t, p, score, c, t->heads - c);
 }
 
 void GS_KERNEL(edge_attend)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
-    const gs_accumulator *const sum = &f->work->sum[s->sum];
-    const uint32_t heads = s->width, each = f->plan->l->stage->reg[f->plan->l->stage->sum[s->sum].reg].width / heads;
+    const uint32_t heads = s->width;
+    const attended t = {.stage = f->plan->l->stage, .sum = f->work->sum, .own = s->sum, .heads = heads};
     float *const p = gs_slot(f, s->dst);
-    const float *const score = gs_value_rows(f, &s->a).p;
 
-    raise_maxima(f, sum, p, score, heads, each);
+    raise_maxima(f->tile, &t, p, gs_value_rows(f, &s->a).p);
     GS_KERNEL(unary)(GS_OP_EXP, p, p, (size_t)f->tile->edges * heads, 0);
     sum_plain(&(sum_block){.run = f->tile->run,
                            .runs = f->tile->runs,
-                           .acc = sum->norm,
+                           .acc = t.sum[t.own].norm,
                            .stride = heads,
                            .columns = heads,
                            .a = gs_rows_in_order(p, heads)});
-}
-
-/* What sums are multiplied by where the norm is no number above 0: -0 without edges, 0 where all scores are -inf, or
- * NaN. */
-static float share_of_nothing(float norm, bool beside)
-{
-    if (norm == 0.0f)
-        return signbit(norm) || beside ? 0.0f : NAN;
-    return norm;
-}
-
-/* No edges: the sum is 0; the logarithm gives -inf. */
-void GS_KERNEL(finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads)
-{
-    const uint32_t each = width / heads;
-    const size_t n = (size_t)rows * heads;
-    float *acc = sum->acc;
-    for (size_t i = 0; i < n; i++, acc += each) {
-        const float inverse =
-            sum->norm[i] > 0 ? 1.0f / sum->norm[i] : share_of_nothing(sum->norm[i], sum->beside);
-        for (uint32_t c = 0; c < each; c++)
-            acc[c] *= inverse;
-    }
-    GS_KERNEL(unary)(GS_OP_LOG, sum->norm, sum->norm, n, 0);
-    GS_KERNEL(add)(sum->maximum, sum->norm, n);
+    copy_norms(&t, f->tile);
 }

@@ -746,3 +746,30 @@ void GS_KERNEL(lstm_back)(float *gate, const float *before, const float *cell, c
                 back_part(gate + c, before + at, cell + at, d_state + at, d_cell + at, width, left);
         }
 }
+
+/* ---- attention's sums at their end ---- */
+
+/* What sums are multiplied by where the norm is no number above 0: -0 without edges, 0 where all scores are -inf, or
+ * NaN. */
+static float share_of_nothing(float norm, bool beside)
+{
+    if (norm == 0.0f)
+        return signbit(norm) || beside ? 0.0f : NAN;
+    return norm;
+}
+
+/* No edges: the sum is 0; the logarithm gives -inf. */
+void GS_KERNEL(finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t width, uint32_t heads)
+{
+    const uint32_t each = width / heads;
+    const size_t n = (size_t)rows * heads;
+    float *acc = sum->acc;
+    for (size_t i = 0; i < n; i++, acc += each) {
+        const float inverse =
+            sum->norm[i] > 0 ? 1.0f / sum->norm[i] : share_of_nothing(sum->norm[i], sum->beside);
+        for (uint32_t c = 0; c < each; c++)
+            acc[c] *= inverse;
+    }
+    GS_KERNEL(unary)(GS_OP_LOG, sum->norm, sum->norm, n, 0);
+    GS_KERNEL(add)(sum->maximum, sum->norm, n);
+}
