@@ -569,6 +569,98 @@ static uint32_t attend(gs_ir *ir, gs_term t)
     return gs_ir_node(ir, y)->width < width ? gs_ir_resize(ir, GS_OP_EXPAND, y, width) : y;
 }
 
+/* Is `on`, or something that is made of it, below value i? Where there is too much to look at, it is. */
+static bool depends(const gs_ir *ir, uint32_t i, uint32_t on, uint32_t *work)
+{
+    const gs_node *const n = gs_ir_node(ir, i);
+    if (i <= on || *work == 0)
+        return i == on || *work == 0;
+    --*work;
+    for (uint32_t k = 0; k < gs_node_inputs(n); k++)
+        if (depends(ir, n->in[k], on, work))
+            return true;
+    return false;
+}
+
+/* The factors of a sum over in-edges of p w (q m fold(g x) - r): p a softmax, q, g and r of the destination. */
+typedef struct gs_scored {
+    uint32_t p, w, m, x; /* m: a mask, or GS_IR_NONE; x: rows, all others numbers a head */
+    uint32_t q, g, r;
+} gs_scored;
+
+static bool is_difference(const gs_ir *ir, const gs_node *n)
+{
+    return n->op == GS_OP_SUB && n->type == GS_TYPE_E && gs_ir_node(ir, n->in[1])->type == GS_TYPE_D;
+}
+
+/* Puts the factors of `value` that are of the destination into *d, all others into *rest; `fold`: but one such sum of
+ * columns, whose operand this gives. */
+static uint32_t sort_factors(gs_ir *ir, uint32_t value, bool fold, uint32_t *d, uint32_t *rest)
+{
+    uint32_t f[MAX_FACTORS], found = GS_IR_NONE;
+    const uint32_t count = factors(ir, value, f, 0);
+
+    for (uint32_t k = 0; k < count; k++) {
+        const gs_node n = *gs_ir_node(ir, f[k]);
+        if (fold && found == GS_IR_NONE && n.op == GS_OP_FOLD)
+            found = n.in[0];
+        else if (n.type == GS_TYPE_D || n.op == GS_OP_CONST)
+            *d = times(ir, *d, f[k]);
+        else
+            *rest = times(ir, *rest, f[k]);
+    }
+    return found;
+}
+
+static bool find_scored(gs_ir *ir, uint32_t value, gs_scored *s)
+{
+    uint32_t f[MAX_FACTORS], difference = GS_IR_NONE;
+    const uint32_t count = factors(ir, value, f, 0);
+
+    *s = (gs_scored){GS_IR_NONE, GS_IR_NONE, GS_IR_NONE, GS_IR_NONE, GS_IR_NONE, GS_IR_NONE, GS_IR_NONE};
+    for (uint32_t k = 0; k < count; k++)
+        if (s->p == GS_IR_NONE && is_softmax(ir, f[k]))
+            s->p = f[k];
+        else if (difference == GS_IR_NONE && is_difference(ir, gs_ir_node(ir, f[k])))
+            difference = f[k];
+        else
+            s->w = times(ir, s->w, f[k]);
+    if (s->p == GS_IR_NONE || difference == GS_IR_NONE || s->w == GS_IR_NONE)
+        return false;
+    s->r = gs_ir_node(ir, difference)->in[1];
+    const uint32_t product = sort_factors(ir, gs_ir_node(ir, difference)->in[0], true, &s->q, &s->m);
+    if (product != GS_IR_NONE)
+        sort_factors(ir, product, false, &s->g, &s->x);
+    return s->g != GS_IR_NONE && s->x != GS_IR_NONE;
+}
+
+/* Is it a number a head of each edge, made before `gradient`? */
+static bool is_weight(const gs_ir *ir, uint32_t i, uint32_t heads, uint32_t gradient, uint32_t *work)
+{
+    return gs_ir_node(ir, i)->width == heads && gs_ir_node(ir, i)->type == GS_TYPE_E && !depends(ir, i, gradient, work);
+}
+
+uint32_t gs_ir__sum_of_scores(gs_ir *ir, uint32_t value, uint32_t gradient)
+{
+    uint32_t work = MAX_WORK;
+    gs_term rows = nothing, numbers = nothing;
+    gs_scored s;
+
+    if (value == GS_IR_NONE || !find_scored(ir, value, &s))
+        return GS_IR_NONE;
+    const uint32_t heads = gs_ir_node(ir, s.p)->width;
+    if (!is_weight(ir, s.w, heads, gradient, &work) || depends(ir, s.x, gradient, &work) ||
+        (s.m != GS_IR_NONE && !is_weight(ir, s.m, heads, gradient, &work)))
+        return GS_IR_NONE;
+    numbers.e = times(ir, s.p, s.w);
+    rows.e = times(ir, s.m, numbers.e);
+    if (heads > 1)
+        rows.e = gs_ir_resize(ir, GS_OP_EXPAND, rows.e, gs_ir_node(ir, s.x)->width);
+    rows.e = times(ir, rows.e, s.x);
+    const uint32_t y = gs_ir_resize(ir, GS_OP_FOLD, times(ir, s.g, attend(ir, rows)), heads);
+    return gs_ir_binary(ir, GS_OP_SUB, times(ir, s.q, y), times(ir, s.r, attend(ir, numbers)));
+}
+
 /* sum(o e); without an e, of rows. */
 static uint32_t sum_of(gs_ir *ir, gs_op op, gs_term t)
 {

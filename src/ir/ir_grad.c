@@ -23,6 +23,7 @@ typedef struct gs_tape {
     uint32_t *grad; /* per node: what has flowed to it, GS_IR_NONE for nothing */
     uint32_t *edge; /* per vertex value: what has flowed to it on in-edges, not yet summed */
     bool *needs;    /* something that gradients are wanted of is below it, and not only through flat operators */
+    uint32_t seed;  /* the root's gradient, which all others are made of */
 } gs_tape;
 
 /* -- open and free ------------------------------------------------------------ */
@@ -132,10 +133,12 @@ static void pass(gs_tape *t, uint32_t from, uint32_t to, uint32_t c)
 /* All that has flowed to node i, on in-edges too; GS_IR_NONE for nothing. */
 static uint32_t total(const gs_tape *t, uint32_t i)
 {
-    uint32_t g = t->grad[i];
+    uint32_t g = t->grad[i], y;
 
-    if (t->edge[i] != GS_IR_NONE)
-        accumulate(t, &g, gs_ir__sum(t->ir, GS_OP_SUM_IN, t->edge[i], false));
+    if (t->edge[i] == GS_IR_NONE)
+        return g;
+    y = gs_ir__sum_of_scores(t->ir, t->edge[i], t->seed);
+    accumulate(t, &g, y != GS_IR_NONE ? y : gs_ir__sum(t->ir, GS_OP_SUM_IN, t->edge[i], false));
     return g;
 }
 
@@ -545,6 +548,7 @@ static uint32_t loss_of(const gs_ir *ir)
 /* Everything that flows to the tape's nodes, from the root on, whose gradient is `seed`. */
 static void flow_back(gs_tape *t, uint32_t root, uint32_t seed)
 {
+    t->seed = seed;
     flow(t, root, seed);
     for (uint32_t i = root + 1; i-- > 0 && t->ir->status == GS_OK;)
         if (t->ir->node[i].op != GS_OP_INPUT && (t->grad[i] != GS_IR_NONE || t->edge[i] != GS_IR_NONE))

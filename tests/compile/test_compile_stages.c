@@ -228,7 +228,8 @@ static void test_stages__no_rounded_copy_of_what_stands_for_edges(void **state)
     static const char *const models[] = {"sage", "gat"};
     (void)state;
     for (int m = 0; m < 2; m++) {
-        const test_case t = {.model = models[m], .layers = 1, .in = 100, .classes = 16, .rounded = true};
+        const test_case t = {.model = models[m], .layers = 1u + (uint32_t)m, .in = 100, .hidden = 16, .classes = 16,
+                             .rounded = true};
         gs_program *p = gs_program_new();
         uint32_t rounded = 0;
         gs_assert_ok(compile_case(p, &t, "train"));
@@ -316,10 +317,13 @@ static void test_stages__weighted_sums_are_computed_once(void **state)
 
 static void test_stages__attention_keeps_one_number_a_head(void **state)
 {
-    /* Forward: one pass over the edges. Backward: one by source, one by destination, and of the
-     * softmax only the log-sum-exp is read. */
-    const test_case t = {.model = "gat", .layers = 1, .in = 10, .classes = 6, .heads = 2};
-    gs_program *p = gs_program_new();
+    /* Forward: one pass over the edges, which also adds up what the scores' gradient by destination is made of: the
+     * rows, and the number 1, times the slope of the score. Backward: one pass by source, and of the softmax only the
+     * log-sum-exp is read. Where the score is no sum of numbers, its gradient has rows, and a pass. */
+    static const uint32_t widths[] = {12, 12, 2};
+    const test_case t = {.model = "gat", .layers = 1, .in = 10, .classes = 6, .heads = 2, .dropout = 0.5f},
+                    rows = {.model = "gatv2", .layers = 1, .in = 10, .classes = 6, .heads = 2};
+    gs_program *p = gs_program_new(), *const other = gs_program_new();
     uint32_t passes = 0, attends = 0;
     (void)state;
     gs_assert_ok(compile_case(p, &t, "train"));
@@ -327,14 +331,20 @@ static void test_stages__attention_keeps_one_number_a_head(void **state)
         passes += p->stage[s].sums > 0;
         for (uint32_t i = 0; i < p->stage[s].sums; i++)
             if (p->stage[s].sum[i].kind == GS_SUM_ATTEND) {
-                attends++;
-                assert_int_equal(p->stage[s].reg[p->stage[s].sum[i].reg].width, 12);
+                assert_true(attends < GS_ARRAY_LEN(widths));
+                assert_int_equal(p->stage[s].reg[p->stage[s].sum[i].reg].width, widths[attends++]);
                 assert_int_equal(p->stage[s].reg[p->stage[s].sum[i].lse].width, 2);
             }
     }
-    assert_int_equal(passes, 3);
-    assert_int_equal(attends, 1);
+    assert_int_equal(passes, 2);
+    assert_int_equal(attends, 3);
     gs_program_free(p);
+    gs_assert_ok(compile_case(other, &rows, "train"));
+    passes = 0;
+    for (uint32_t s = 0; s < other->stages; s++)
+        passes += other->stage[s].sums > 0;
+    assert_int_equal(passes, 3);
+    gs_program_free(other);
 }
 
 static void test_stages__attention_gathers_a_gradient_once(void **state)

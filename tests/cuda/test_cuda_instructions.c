@@ -125,7 +125,7 @@ static uint32_t stack_of(const machine_code *m)
 typedef struct most_of {
     const char *what;
     uint32_t heads;
-    double forward[2], backward[2][2]; /* by destination; by source */
+    double forward[2], backward[2]; /* by source */
 } most_of;
 
 /* The edge kernels of a program, in one text: what all texts begin with is compiled once. */
@@ -169,7 +169,7 @@ static void check_kernels(const kernels_of *all, size_t turn)
     }
 }
 
-/* Stages of one sum of 64 columns: the forward pass, and the backward ones. */
+/* Stages of 64 columns: the forward pass, and the backward one. */
 static void take_kernels(kernels_of *all, const gs_program *p, const most_of *most)
 {
     size_t bytes = 0;
@@ -186,10 +186,10 @@ static void take_kernels(kernels_of *all, const gs_program *p, const most_of *mo
         fclose(own);
         if (count == 1 && k[0].width == 64) {
             const bool attends = p->stage[stage].sum[k[0].sum[0]].kind == GS_SUM_ATTEND;
-            assert_true((attends || passes < 2) && all->count < GS_ARRAY_LEN(all->at));
+            assert_true((attends || passes == 0) && all->count < GS_ARRAY_LEN(all->at));
             fputs(text, out);
             all->at[all->count].k = k[0];
-            all->at[all->count].most = attends ? most->forward : most->backward[passes];
+            all->at[all->count].most = attends ? most->forward : most->backward;
             snprintf(all->at[all->count].what, sizeof(all->at[0].what), "%s, %s of stage %u", most->what,
                      attends ? "forward" : "backward", stage);
             all->count++;
@@ -198,10 +198,10 @@ static void take_kernels(kernels_of *all, const gs_program *p, const most_of *mo
         free(text); /* open_memstream's */
     }
     fclose(out);
-    assert_int_equal(passes, 2);
+    assert_int_equal(passes, 1);
 }
 
-/* The kernels of a hidden layer of 64 columns whose attention drops edges. On 2026-11-25 CUDA 13.0 made them two to
+/* The kernels of a hidden layer of 64 columns whose attention drops edges. On 2026-11-27 CUDA 13.0 made them two to
  * five hundredths shorter than what is allowed. Each is for one generation, in turn (GS_TEST_ALL: for both). */
 static void check_attention(const most_of *most, size_t turn)
 {
@@ -219,8 +219,8 @@ static void check_attention(const most_of *most, size_t turn)
 
 static void test_cuda_instructions__attention_that_drops_edges(void **state)
 {
-    static const most_of most[] = {{"GAT, 1 head", 1, {28, 27}, {{52, 49}, {29, 28}}},
-                                   {"GAT, 8 heads", 8, {29, 28}, {{52, 45}, {28, 26}}}};
+    static const most_of most[] = {{"GAT, 1 head", 1, {33.5, 32.5}, {44, 42}},
+                                   {"GAT, 8 heads", 8, {36, 35}, {44, 41}}};
     (void)state;
     for (size_t i = 0; i < GS_ARRAY_LEN(most); i++)
         check_attention(&most[i], i);
