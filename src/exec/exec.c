@@ -206,6 +206,19 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
     return GS_OK;
 }
 
+/* What is there before the first pass. Ranks wait here for what others send them: none begins where another has failed
+ * before, and who fails from then on ends all. */
+static gs_status load(gs_exec *e)
+{
+    if (e->plan->ranks == 0)
+        return gs_exec__load(e, GS_NONE);
+    GS_TRY(gs_ranks_agree(GS_OK));
+    const gs_status st = gs_exec__load(e, GS_NONE);
+    if (st != GS_OK && gs_exec__load_has_messages(e->plan))
+        gs_ranks_abort(gs_last_error());
+    return st;
+}
+
 gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
 {
     gs_exec *e = gs_calloc(1, sizeof(*e));
@@ -238,7 +251,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
         (st = gs_exec__take_messages(e)) != GS_OK || (st = open_files(e, config)) != GS_OK ||
         (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK) ||
-        (!e->bound && ((st = gs_exec__load(e, GS_NONE)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK ||
+        (!e->bound && ((st = load(e)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK ||
                        (st = gs_exec__open_direct(e)) != GS_OK)))
         goto done;
     *out = e;

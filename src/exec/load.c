@@ -285,6 +285,16 @@ static gs_status load_on_device(gs_exec *e, const gs_resident *r)
     return copy_to(e, r, from);
 }
 
+bool gs_exec__load_has_messages(const gs_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->residents; i++) {
+        const gs_resident *const r = &plan->resident[i];
+        if (r->memory >= GS_RANK_MEMORIES || (r->memory != GS_HOST && r->rank != plan->rank))
+            return true;
+    }
+    return false;
+}
+
 gs_status gs_exec__load(gs_exec *e, uint32_t pass)
 {
     const gs_pass *const p = pass == GS_NONE ? NULL : &e->program->pass[pass];

@@ -27,6 +27,8 @@ gs_status gs_exec__poll_chunk(struct gs_exec_lane *l, const gs_task *t, uint64_t
 
 /* Loads the data that the plan keeps in memories: at open (GS_NONE), or after this pass, which was to make them. */
 gs_status gs_exec__load(gs_exec *e, uint32_t pass);
+/* Of a rank's part: does it send some of them to others, or get some? */
+bool gs_exec__load_has_messages(const gs_plan *plan);
 /* One read, waited for. */
 gs_status gs_exec__read_now(gs_exec *e, uint32_t file, uint64_t offset, void *memory, uint64_t bytes);
 /* Where in the run's file a row of an array is that the host does not keep. */

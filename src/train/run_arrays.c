@@ -41,8 +41,9 @@ gs_status gs_run__place(gs_run *r)
 
     if (r->placed)
         return GS_OK;
-    if ((st = gs_session_keep_params(r->session)) == GS_OK)
-        st = gs_session_setup(r->session);
+    /* ranks wait for each other in a pass: none begins it where another has failed before, and who fails ends all */
+    if ((st = gs_ranks_agree(gs_session_keep_params(r->session))) == GS_OK)
+        st = gs_run__end_all(gs_session_setup(r->session));
     r->placed = st == GS_OK;
     return st;
 }

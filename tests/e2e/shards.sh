@@ -150,6 +150,12 @@ for file in "$work/of2/1"/*; do
     byte=$(od -An -tu1 -j $((bytes / 2)) -N 1 "$file")
     printf "\\$(printf %o $((byte ^ 1)))" | dd of="$file" bs=1 seek=$((bytes / 2)) conv=notrunc status=none
     "$GNNSTREAM" verify "$work/of2/1" >"$work/stdout" 2>"$work/stderr" && fail "$file: a byte is not missed" || pass
+    [ "${file##*/}" != features.bin ] || # found where the rows are read, which the other rank waits for
+        for each in '' --no-hoist; do
+            timeout 60 mpirun -n 2 "$GNNSTREAM" train "$work/of2" "${gcn[@]}" $each >"$work/stdout" 2>"$work/stderr"
+            [ $? -eq 1 ] && grep -q 'rank 1: .*of2/1/features.bin: .*damaged' "$work/stderr" && pass ||
+                fail "what ranks say of damaged rows $each" "$work/stderr"
+        done
     head -c $((bytes - 1)) "$work/kept" >"$file"
     refuse 1 'rank 1: .*of2/1' mpirun -n 2 "$GNNSTREAM" train "$work/of2" "${gcn[@]}"
     cp "$work/kept" "$file"
