@@ -180,7 +180,7 @@ static gs_status join_one(gs_cuda *c, void *const *context, uint32_t devices)
     gs_cuda_chain *const k = &c->chain;
     gs_status st = gs_cuda_enter(c);
     k->joined = true;
-    if (st == GS_OK && devices > 1)
+    if (st == GS_OK)
         st = gs_cuda_check(c, c->d->stream_create(&k->forward, GS_CU_STREAM_NON_BLOCKING), "making a stream");
     if (st == GS_OK && c->code.sequences > 0)
         st = gs_cuda_check(c, c->d->stream_create(&k->starts, GS_CU_STREAM_NON_BLOCKING), "making a stream");
@@ -346,6 +346,9 @@ gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, v
     if (way == GS_DEVICE_TO_HOST)
         return gs_cuda_check(c, c->d->copy_out(to, (gs_cu_memory)from, bytes, c->streams.out),
                              "copying from the device");
+    if (peer == NULL)
+        return gs_cuda_check(c, c->d->copy_in((gs_cu_memory)to, from, bytes, c->chain.forward),
+                             "copying from another rank");
     return copy_from_peer(c, peer, (gs_cu_memory)to, (gs_cu_memory)from, bytes);
 }
 

@@ -489,6 +489,16 @@ gs_status gs_device_poll_transfers(gs_device *d, gs_device_way way, uint64_t num
     return d->ops.links->poll_transfers(d->context, way, number, wait, done);
 }
 
+gs_status gs_device_fetch_part(gs_device *d, void *part, uint64_t bytes)
+{
+    return d->ops.links->fetch_part(d->context, part, bytes);
+}
+
+gs_status gs_device_put_part(gs_device *d, const void *part, uint64_t bytes)
+{
+    return d->ops.links->put_part(d->context, part, bytes);
+}
+
 /* part[0] += part[1] + ..., in the order of the devices, so that it is the same every time. */
 static void add_f32(float *sum, const float *part, uint64_t count)
 {
@@ -518,12 +528,12 @@ static gs_status reduce_by_host(gs_device *const *device, uint32_t devices, void
     const uint64_t bytes = count * (f64 ? sizeof(double) : sizeof(float));
 
     for (uint32_t d = 0; d < devices; d++)
-        GS_TRY(device[d]->ops.links->fetch_part(device[d]->context, part[d], bytes));
+        GS_TRY(gs_device_fetch_part(device[d], part[d], bytes));
     add_parts(part, devices, count, f64);
     for (uint32_t d = 0; d < devices; d++) {
         if (d > 0)
             memcpy(part[d], part[0], bytes);
-        GS_TRY(device[d]->ops.links->put_part(device[d]->context, part[d], bytes));
+        GS_TRY(gs_device_put_part(device[d], part[d], bytes));
     }
     return GS_OK;
 }

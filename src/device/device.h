@@ -463,8 +463,8 @@ typedef enum gs_device_way {
 gs_status gs_device_join(gs_device *const *device, uint32_t devices);
 /* Host memory that each of several may take for that, at the most. */
 #define GS_DEVICE_BETWEEN_BYTES (2ull << 20)
-/* Begins to[0..bytes) = from[0..bytes); FROM_PEER: `from` is memory of the device `peer`. Copies of a way are made in
- * order. */
+/* Begins to[0..bytes) = from[0..bytes); FROM_PEER: `from` is memory of the device `peer`, or (NULL) the host's, where
+ * another rank's rows came to. Copies of a way are made in order. */
 gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,
                              uint64_t bytes);
 /* Rows of the host, those whose bits are set, that go to the same places of a table of the device's. */
@@ -490,6 +490,11 @@ gs_status gs_device_poll_transfers(gs_device *d, gs_device_way way, uint64_t num
  * of devices with memory of their own it is the device's copy of gradients or sums of statistics of the pass. Nothing
  * runs on them meanwhile. */
 gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64);
+
+/* The host's copy of such a part, part[0..bytes), becomes the device's, and the other way round: for sums with others
+ * than devices of this process. */
+gs_status gs_device_fetch_part(gs_device *d, void *part, uint64_t bytes);
+gs_status gs_device_put_part(gs_device *d, const void *part, uint64_t bytes);
 
 /* Measured ceilings of this device, each a short run (about half a second): */
 gs_status gs_device_measure_gemm(gs_device *d, uint32_t rows, uint32_t in, uint32_t out, double *flops_per_second);

@@ -230,7 +230,7 @@ static gs_status run_messages(gs_exec_lane *l, nap_fn *nap)
     while (st == GS_OK) {
         const uint32_t task = gs_lanes_next(&e->lanes, l->lane);
         const uint32_t count = gs_exec__messages_under_way(m);
-        const bool room = task != GS_NONE && gs_exec__may_begin_message(l, task);
+        const bool room = task != GS_NONE && gs_exec__may_begin_message(l);
         bool some = false;
         if (task == GS_NONE && count == 0)
             break;

@@ -262,26 +262,27 @@ static gs_status copy_to(gs_exec *e, const gs_resident *r, const uint8_t *from)
     return gs_exec__wait_copied(x->device, GS_DEVICE_FROM_HOST);
 }
 
-static gs_status message(gs_exec *e, const gs_resident *r, bool send, uint32_t rank, const uint8_t *from)
+/* Into the ring, from another rank. */
+static gs_status receive(gs_exec *e, const gs_resident *r, const uint8_t **from)
 {
-    return gs_ranks_pass(send, rank, send ? (void *)(uintptr_t)from : e->on[0].arena + r->offset, r->bytes);
+    *from = e->region[GS_REGION_RING];
+    return gs_ranks_pass(false, r->rank, e->region[GS_REGION_RING], r->bytes);
 }
 
 static gs_status load_on_device(gs_exec *e, const gs_resident *r)
 {
-    if (e->plan->ranks > 0 && r->rank != e->plan->rank)
-        return message(e, r, false, r->rank, NULL);
-    const bool edges = r->file >= e->program->arrays;
-    const uint8_t *from = kept_on_host(e, r->file, r->first, r->bytes);
+    const bool edges = r->file >= e->program->arrays, far = e->plan->ranks > 0 && r->rank != e->plan->rank;
+    const uint8_t *from = far ? NULL : kept_on_host(e, r->file, r->first, r->bytes);
 
     if (from == NULL)
-        GS_TRY(edges ? read_chunk(e, r, &from)
+        GS_TRY(far     ? receive(e, r, &from)
+               : edges ? read_chunk(e, r, &from)
                : e->program->array[r->file].store_id >= 0 ? read_stored(e, r, &from)
                                                           : read_made(e, r, &from));
     if (edges)
         GS_TRY(gs_exec__check_loaded(e, r, from));
     if (r->memory >= GS_RANK_MEMORIES)
-        return message(e, r, true, r->memory - GS_RANK_MEMORIES, from);
+        return gs_ranks_pass(true, r->memory - GS_RANK_MEMORIES, (void *)(uintptr_t)from, r->bytes);
     return copy_to(e, r, from);
 }
 

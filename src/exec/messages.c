@@ -19,17 +19,58 @@ static uint8_t *rows_of(const gs_exec *e, const gs_task *t)
     return gs_exec__at(e, &e->on[0], sends(t) ? t->source : t->place);
 }
 
-/* Rows that go by themselves lie side by side in a message: from their places, or to them. */
+/* Does what goes lie side by side in a message, and elsewhere before it or behind it? Rows that go by themselves, and
+ * all that comes to a device with memory of its own. */
+static bool is_packed(const gs_exec *e, const gs_task *t)
+{
+    return gs_task_moves_rows(t) || (!sends(t) && !gs_device_unified(e->on[0].device));
+}
+
+/* The n-th piece of what goes, and the next one; false: there is none. */
+typedef struct stretch {
+    gs_row_stretch rows;
+    uint32_t next;
+    gs_ranks_piece at;
+} stretch;
+
+static bool next_piece(const gs_exec *e, const gs_task *t, stretch *x)
+{
+    const uint32_t n = x->next++;
+
+    if (gs_task_moves_rows(t)) {
+        const bool more = gs_task_next_rows(e->plan, t, &x->rows);
+        x->at = (gs_ranks_piece){x->rows.first * t->row_bytes, x->rows.rows * t->row_bytes};
+        return more;
+    }
+    if (t->runs == 0) {
+        x->at = (gs_ranks_piece){0, t->bytes};
+        return n == 0;
+    }
+    if (n < t->runs) {
+        const gs_block_run run = e->plan->run[t->first_run + n];
+        const uint64_t from = run.first * GS_BLOCK_BYTES;
+        x->at = (gs_ranks_piece){from, GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - from)};
+    }
+    return n < t->runs;
+}
+
 static void pack(const gs_exec *e, const gs_task *t, uint8_t *packed)
 {
+    const uint8_t *const rows = rows_of(e, t);
+
+    for (stretch x = {.next = 0}; next_piece(e, t, &x); packed += x.at.bytes)
+        memcpy(packed, rows + x.at.offset, x.at.bytes);
+}
+
+/* No device of the rank takes rows from another, so that way is this thread's alone. */
+static gs_status unpack(const gs_exec *e, const gs_task *t, const uint8_t *packed)
+{
+    gs_device *const d = e->on[0].device;
     uint8_t *const rows = rows_of(e, t);
 
-    for (gs_row_stretch x = {0}; gs_task_next_rows(e->plan, t, &x);) {
-        uint8_t *const row = rows + x.first * t->row_bytes;
-        const uint64_t bytes = x.rows * t->row_bytes;
-        memcpy(sends(t) ? packed : row, sends(t) ? row : packed, bytes);
-        packed += bytes;
-    }
+    for (stretch x = {.next = 0}; next_piece(e, t, &x); packed += x.at.bytes)
+        GS_TRY(gs_device_transfer(d, GS_DEVICE_FROM_PEER, NULL, rows + x.at.offset, packed, x.at.bytes));
+    return gs_exec__wait_copied(d, GS_DEVICE_FROM_PEER);
 }
 
 /* The lane's next message in the order of tasks. */
@@ -39,21 +80,18 @@ static gs_status make(gs_exec *e, gs_exec_messages *m, uint32_t task, gs_ranks_p
     const bool send = sends(t);
     const uint32_t rank = (send ? t->place.memory : t->source.memory) - GS_RANK_MEMORIES;
     gs_ranks_message *const out = &m->of[m->made];
+    uint32_t pieces = 0;
 
     m->task[m->made] = task;
     m->packed_at[m->made] = NULL;
-    if (gs_task_moves_rows(t)) {
+    if (is_packed(e, t)) {
         piece[0] = (gs_ranks_piece){0, gs_task_bytes(e->plan, t)};
         m->packed_at[m->made] = m->packed + m->packs++ % GS_PLAN_PACKED * m->packed_bytes;
         return gs_ranks_make(out, send, rank, m->packed_at[m->made], piece, 1);
     }
-    piece[0] = (gs_ranks_piece){0, t->bytes};
-    for (uint32_t r = 0; r < t->runs; r++) {
-        const gs_block_run run = e->plan->run[t->first_run + r];
-        const uint64_t from = run.first * GS_BLOCK_BYTES;
-        piece[r] = (gs_ranks_piece){from, GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - from)};
-    }
-    return gs_ranks_make(out, send, rank, rows_of(e, t), piece, GS_MAX(t->runs, 1u));
+    for (stretch x = {.next = 0}; next_piece(e, t, &x); pieces++)
+        piece[pieces] = x.at;
+    return gs_ranks_make(out, send, rank, rows_of(e, t), piece, pieces);
 }
 
 static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
@@ -68,7 +106,7 @@ static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
         const gs_task *const t = &e->plan->task[i];
         if (gs_task_lane(t) != lane)
             continue;
-        packed = GS_MAX(packed, gs_task_moves_rows(t) ? gs_task_bytes(e->plan, t) : 0);
+        packed = GS_MAX(packed, is_packed(e, t) ? gs_task_bytes(e->plan, t) : 0);
         runs = GS_MAX(runs, t->runs);
         tasks++;
     }
@@ -124,12 +162,12 @@ void gs_exec__enter_messages(gs_exec_lane *l)
     m->first = m->next;
 }
 
-bool gs_exec__may_begin_message(const gs_exec_lane *l, uint32_t task)
+bool gs_exec__may_begin_message(const gs_exec_lane *l)
 {
     const gs_exec_messages *const m = l->messages;
 
     return gs_exec__messages_under_way(m) < GS_EXEC_MESSAGES &&
-           (m->packs_under_way < GS_PLAN_PACKED || !gs_task_moves_rows(&l->e->plan->task[task]));
+           (m->packs_under_way < GS_PLAN_PACKED || m->packed_at[m->next] == NULL);
 }
 
 gs_status gs_exec__begin_message(gs_exec_lane *l, uint32_t task)
@@ -147,7 +185,7 @@ gs_status gs_exec__begin_message(gs_exec_lane *l, uint32_t task)
 }
 
 /* The oldest is over. */
-static void end_message(gs_exec_lane *l)
+static gs_status end_message(gs_exec_lane *l)
 {
     gs_exec_messages *const m = l->messages;
     gs_exec *const e = l->e;
@@ -155,13 +193,14 @@ static void end_message(gs_exec_lane *l)
     uint8_t *const packed = m->packed_at[m->first];
 
     if (packed != NULL && !sends(&e->plan->task[task]))
-        pack(e, &e->plan->task[task], packed);
+        GS_TRY(unpack(e, &e->plan->task[task], packed));
     m->packs_under_way -= packed != NULL;
     m->first++;
     l->last = gs_now();
     if (e->span != NULL)
         e->span[task][1] = l->last;
     gs_exec__finish(e, task);
+    return GS_OK;
 }
 
 gs_status gs_exec__end_messages(gs_exec_lane *l, bool *some)
@@ -175,7 +214,7 @@ gs_status gs_exec__end_messages(gs_exec_lane *l, bool *some)
         if (st != GS_OK || !done)
             return st;
         *some = true;
-        end_message(l);
+        GS_TRY(end_message(l));
     }
     return GS_OK;
 }

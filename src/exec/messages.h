@@ -16,9 +16,9 @@ typedef struct gs_exec_messages {
     uint32_t *task;           /* [made] ascending */
     uint32_t made;
     uint32_t first, next;     /* of the pass being run: the oldest under way, and the one that comes next */
-    uint8_t *packed;          /* [GS_PLAN_PACKED][packed_bytes] rows that go by themselves, in turn */
+    uint8_t *packed;          /* [GS_PLAN_PACKED][packed_bytes] what is packed, in turn */
     uint64_t packed_bytes;    /* of the largest such message */
-    uint8_t **packed_at;      /* [made] where one has them; else NULL */
+    uint8_t **packed_at;      /* [made] where one is; else NULL */
     uint32_t packs, packs_under_way; /* of those made, and of those under way */
 } gs_exec_messages;
 
@@ -28,8 +28,8 @@ void gs_exec__give_messages(gs_exec *e);
 /* A pass begins. */
 void gs_exec__enter_messages(struct gs_exec_lane *l);
 static inline uint32_t gs_exec__messages_under_way(const gs_exec_messages *m) { return m->next - m->first; }
-/* Is there room for the task, which is the lane's next? */
-bool gs_exec__may_begin_message(const struct gs_exec_lane *l, uint32_t task);
+/* Is there room for the lane's next, which there is? */
+bool gs_exec__may_begin_message(const struct gs_exec_lane *l);
 /* Begins it. There is room. */
 gs_status gs_exec__begin_message(struct gs_exec_lane *l, uint32_t task);
 /* Ends those that are over, in their order. *some: there was one. */

@@ -127,6 +127,9 @@ gs_status gs_exec__reduce_statistic(gs_exec *e, uint32_t param)
         part[d] = e->on[d].statistic[param];
     }
     const uint64_t count = 2ull * e->program->param[param].cols;
-    const gs_status st = gs_device_all_reduce(device, e->devices, part, count, true);
-    return st == GS_OK && e->plan->ranks > 0 ? gs_ranks_sum_f64(part[0], count) : st;
+    if (e->plan->ranks == 0)
+        return gs_device_all_reduce(device, e->devices, part, count, true);
+    GS_TRY(gs_device_fetch_part(device[0], part[0], count * sizeof(double)));
+    GS_TRY(gs_ranks_sum_f64(part[0], count));
+    return gs_device_put_part(device[0], part[0], count * sizeof(double));
 }

@@ -14,8 +14,8 @@
 enum { GS_RANKS_ROWS, GS_RANKS_SIGNS, GS_RANKS_CHANNELS }; /* messages of the run; of the watch */
 
 typedef struct gs_ranks_module {
-    /* *threads: MPI may be called by several at a time. */
-    int (*open)(uint32_t *self, uint32_t *count, uint32_t *on_host, bool *threads);
+    /* here[0]: which of the here[1] ranks of this machine it is. *threads: MPI may be called by several at a time. */
+    int (*open)(uint32_t *self, uint32_t *count, uint32_t here[2], bool *threads);
     int (*close)(void);
     void (*abort)(void);
     /* A message that is sent or received as often as it is begun, until it is dropped. */

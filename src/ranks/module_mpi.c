@@ -37,9 +37,9 @@ static int open_communicators(void)
     return error != MPI_SUCCESS ? error : MPI_Comm_set_errhandler(meetings, MPI_ERRORS_RETURN);
 }
 
-static int mpi_open(uint32_t *self, uint32_t *count, uint32_t *on_host, bool *threads)
+static int mpi_open(uint32_t *self, uint32_t *count, uint32_t here[2], bool *threads)
 {
-    int begun = 0, level = 0, rank = 0, size = 0, here = 0;
+    int begun = 0, level = 0, rank = 0, size = 0, of_machine[2] = {0, 0};
     int error = MPI_Initialized(&begun);
 
     owns = !begun;
@@ -49,11 +49,13 @@ static int mpi_open(uint32_t *self, uint32_t *count, uint32_t *on_host, bool *th
         error = open_communicators();
     if (error != MPI_SUCCESS || (error = MPI_Comm_rank(meetings, &rank)) != MPI_SUCCESS ||
         (error = MPI_Comm_size(meetings, &size)) != MPI_SUCCESS ||
-        (error = MPI_Comm_size(machine, &here)) != MPI_SUCCESS)
+        (error = MPI_Comm_rank(machine, &of_machine[0])) != MPI_SUCCESS ||
+        (error = MPI_Comm_size(machine, &of_machine[1])) != MPI_SUCCESS)
         return error;
     *self = (uint32_t)rank;
     *count = (uint32_t)size;
-    *on_host = (uint32_t)here;
+    here[0] = (uint32_t)of_machine[0];
+    here[1] = (uint32_t)of_machine[1];
     *threads = level == MPI_THREAD_MULTIPLE;
     return MPI_SUCCESS;
 }

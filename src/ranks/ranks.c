@@ -20,19 +20,20 @@
 
 static struct {
     const gs_ranks_module *module; /* NULL: alone */
-    uint32_t self, count, on_host;
+    uint32_t self, count, here[2];
     void *chunks; /* [count][CHUNK_BYTES] */
     bool failed;
-} ranks = {.count = 1, .on_host = 1};
+} ranks = {.count = 1, .here = {0, 1}};
 
 const gs_ranks_module *gs_ranks__module(void) { return ranks.module; }
 uint32_t gs_ranks_count(void) { return ranks.count; }
 uint32_t gs_ranks_self(void) { return ranks.self; }
-uint32_t gs_ranks_on_host(void) { return ranks.on_host; }
+uint32_t gs_ranks_place_on_host(void) { return ranks.here[0]; }
+uint32_t gs_ranks_on_host(void) { return ranks.here[1]; }
 
 uint32_t gs_ranks_threads(uint32_t said)
 {
-    return said != 0 ? said : GS_MAX(gs_machine_cpus() / ranks.on_host, 1u);
+    return said != 0 ? said : GS_MAX(gs_machine_cpus() / ranks.here[1], 1u);
 }
 bool gs_ranks_have_failed(void) { return ranks.failed; }
 
@@ -315,7 +316,7 @@ gs_status gs_ranks_measure(double *bps, double *seconds)
 
     *bps = HOST_BPS;
     *seconds = HOST_SECONDS;
-    if (ranks.on_host == ranks.count)
+    if (ranks.here[1] == ranks.count)
         return GS_OK;
     GS_TRY(time_round(&own[0], 1));
     GS_TRY(time_round(&own[1], CHUNK_BYTES));
@@ -395,7 +396,7 @@ static void leave(int status, void *unused)
 static gs_status join(void)
 {
     bool threads = false;
-    const int error = ranks.module->open(&ranks.self, &ranks.count, &ranks.on_host, &threads);
+    const int error = ranks.module->open(&ranks.self, &ranks.count, ranks.here, &threads);
 
     if (error != 0)
         return gs_ranks__fail(error);

@@ -24,7 +24,8 @@
 gs_status gs_ranks_open(void);
 uint32_t gs_ranks_count(void); /* 1: alone */
 uint32_t gs_ranks_self(void);
-uint32_t gs_ranks_on_host(void); /* of them, on this machine */
+uint32_t gs_ranks_on_host(void); /* of them, on this machine, */
+uint32_t gs_ranks_place_on_host(void); /* and which of these this one is */
 /* Threads of this process: as many as are said, or for 0 its share of the machine's processors. */
 uint32_t gs_ranks_threads(uint32_t said);
 

@@ -369,7 +369,7 @@ static gs_status choose_rows(struct emitter *e, const struct delivery *v, gs_tas
     t->runs = 0;
     t->row_bytes = (uint32_t)row;
     t->moved_rows = rows;
-    e->packed = e->l->memory.apart ? GS_MAX(e->packed, rows * row) : 0;
+    e->packed = GS_MAX(e->packed, e->l->memory.apart ? rows * row : 0);
     return list_rows(e, t, bits);
 }
 
@@ -447,8 +447,10 @@ static gs_status move_over(struct emitter *e, struct delivery *v, const gs_hop *
 
     e->device = d;
     t->operand = gs_emit__is_chunk(e, v->want->unit) ? t->operand : 0;
-    if (hop->from == GS_HOST && is_far(e, v->want->unit, d))
+    if (hop->from == GS_HOST && is_far(e, v->want->unit, d)) {
         t->operand = e->spill.maker[v->want->unit];
+        e->packed = GS_MAX(e->packed, e->l->memory.on_host[d] ? 0 : t->bytes);
+    }
     if (hop->from != GS_HOST) {
         from.read = v->came[device_of(hop->from)][hop->part];
         from.place.offset -= v->whole && v->has[device_of(hop->from)] ? skipped_bytes(e, v->want) : 0;

@@ -200,7 +200,7 @@ struct emitter {
         uint32_t joined;         /* chunks that came with another one's read */
     } group;
     uint64_t beside;      /* bytes of lists of accesses, and of what is found in memories, while it is made */
-    uint64_t packed;      /* of ranks: the most bytes of rows that one moves by themselves */
+    uint64_t packed;      /* of ranks: the most bytes that a message has side by side (exec/messages.c) */
     struct room room;
     struct made made;
     struct {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
@@ -187,6 +188,10 @@ static gs_status open_each(gs_session *s, uint32_t devices)
     gs_status st = GS_OK;
 
     for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST) && st == GS_OK; d++) {
+        if (d > 0 && gs_ranks_count() > 1) { /* a rank has one, which stands for those of the others */
+            s->machine.device[s->machine.devices++] = s->machine.device[0];
+            continue;
+        }
         st = gs_device_open_with(
             &s->machine.device[d],
             &(gs_device_config){.spec = s->machine.spec, .threads = threads_of_all(o, devices), .index = d,
@@ -226,8 +231,8 @@ static gs_status read_wires(gs_session *s, bool alone)
     if (st == GS_OK && s->machine.wires.memory[0] > 0 && s->config.options->device_memory != 0)
         return gs_fail(GS_EINVAL, ".topology %s: \"memories\" and .device_memory both say what devices have; leave one "
                        "out", path);
-    if (st == GS_OK && s->machine.wires.across.network && gs_session_has_memories(s))
-        return gs_fail(GS_EINVAL, ".topology %s: \"network\" is of ranks, whose devices are processors", path);
+    if (st == GS_OK && s->machine.wires.across.network && gs_session_has_memories(s) && gs_ranks_count() == 1)
+        return gs_fail(GS_EINVAL, ".topology %s: \"network\" is of ranks; start them, or use .device cpu:N", path);
     if (st == GS_OK && !s->machine.wires.across.network && gs_ranks_count() > 1)
         return gs_fail(GS_EINVAL, ".topology %s: of several ranks it says their \"network\"", path);
     return st;
@@ -315,11 +320,39 @@ static bool same_gpu(const gs_device *a, const gs_device *b)
     return strcmp(at[0], at[1]) == 0;
 }
 
+/* What ranks tell each other of their GPUs. */
+typedef struct rank_gpu {
+    uint64_t place; /* the same for ranks of a machine that have the same one */
+    uint64_t free;
+} rank_gpu;
+
+/* The least that a rank has, the same for all. */
+static gs_status free_of_ranks(const gs_device *d, uint64_t *bytes)
+{
+    rank_gpu own, all[GS_RANKS_MOST];
+    char place[256 + GS_DEVICE_PLACE_BYTES] = "";
+
+    (void)gethostname(place, 256);
+    gs_device_bus_place(d, place + strlen(place));
+    own.place = gs_hash64(place, strlen(place));
+    GS_TRY(gs_device_free_memory(d, &own.free));
+    GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
+    for (uint32_t r = 0; r < gs_ranks_count(); r++) {
+        uint32_t sharing = 0;
+        for (uint32_t k = 0; k < gs_ranks_count(); k++)
+            sharing += all[k].place == all[r].place;
+        *bytes = GS_MIN(*bytes, all[r].free / sharing);
+    }
+    return GS_OK;
+}
+
 gs_status gs_session_free_device_memory(const gs_session *s, uint64_t *bytes)
 {
     gs_status st = GS_OK;
 
     *bytes = UINT64_MAX;
+    if (gs_ranks_count() > 1)
+        return free_of_ranks(s->machine.device[0], bytes);
     for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++) {
         uint32_t sharing = 0;
         uint64_t of_gpu;

@@ -223,6 +223,7 @@ static void charge_fixed(gs_session *s)
     const uint64_t scratch = scratch_bytes(s);
     const bool direct = s->machine.direct.possible;
     const uint32_t lanes = GS_DEVICE_LANES - (direct ? 0 : 1); /* loads have a thread where there are any */
+    const uint32_t devices = devices_of_host(s);
 
     s->memory.libraries = GS_MIN(libraries.held + libraries.later, s->memory.process);
     charge(s, "process, store tables", s->memory.process - s->memory.libraries + found_bytes(s), false);
@@ -243,12 +244,12 @@ static void charge_fixed(gs_session *s)
         charge(s, "optimizer state", steps ? state + previous + GS_BLOCK_BYTES : 0, true);
         charge(s, "kernel scratch", scratch, true);
         charge(s, "parameters, optimizer", one + previous + (steps ? 0 : state), false);
-        charge(s, "gradients (host)", s->machine.devices * (gradients + GS_BLOCK_BYTES), false);
-        charge(s, "devices' threads", s->machine.devices * lanes * THREAD_BYTES, false);
+        charge(s, "gradients (host)", devices * (gradients + GS_BLOCK_BYTES), false);
+        charge(s, "devices' threads", devices * lanes * THREAD_BYTES, false);
         charge(s, "reads past the host", direct ? GS_DEVICE_READS_BYTES : 0, false);
         charge(s, "marks of what is read", direct ? 2 * GS_BLOCK_BYTES : 0, true);
         uint32_t gpus = 0;
-        for (uint32_t d = 0; d < s->machine.devices; d++)
+        for (uint32_t d = 0; d < devices; d++)
             gpus += !s->machine.wires.on_host[d];
         charge(s, "copies between GPUs", gpus > 1 ? gpus * GS_DEVICE_BETWEEN_BYTES : 0, false);
         return;
@@ -258,7 +259,7 @@ static void charge_fixed(gs_session *s)
         charge(s, "parameters, optimizer", one + previous + state, false);
         charge(s, "gradients", gradients + GS_BLOCK_BYTES, true);
         charge(s, "kernel scratch", scratch, true);
-        charge(s, "devices' threads", devices_of_host(s) * lanes * THREAD_BYTES, false);
+        charge(s, "devices' threads", devices * lanes * THREAD_BYTES, false);
         return;
     }
     charge(s, "parameters", one + previous, true);

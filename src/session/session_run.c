@@ -285,8 +285,10 @@ static void copy_values(float *to, const float *from, uint64_t elements)
 
 bool gs_session_steps_on_device(const gs_session *s)
 {
-    /* Not where two sessions share them, nor where the host makes gradients of some, which score pairs. */
-    bool all = s->pass.gradients && s->config.batch == NULL && !s->config.on_batches && s->config.pair_params == 0;
+    /* Not where two sessions share them, nor where the host makes gradients of some, which score pairs, or adds those
+     * of other ranks. */
+    bool all = s->pass.gradients && s->config.batch == NULL && !s->config.on_batches && s->config.pair_params == 0 &&
+               gs_ranks_count() == 1;
     for (uint32_t d = 0; d < s->machine.devices; d++)
         all = all && gs_device_steps(s->machine.device[d]);
     return all;
@@ -497,7 +499,8 @@ void gs_session_close(gs_session *s)
     gs_plan_free(s->plan);
     gs_program_free(s->program);
     for (uint32_t d = 0; d < s->machine.devices; d++)
-        gs_device_close(s->machine.device[d]);
+        if (d == 0 || s->machine.device[d] != s->machine.device[0]) /* of ranks one stands for all */
+            gs_device_close(s->machine.device[d]);
     gs_tree_close(s->machine.tree);
     gs_store_close(s->store);
     gs_free(s);

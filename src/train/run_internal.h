@@ -183,8 +183,7 @@ gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs);
 
 /* run_ranks.c: where a launcher started several processes: joins them, and makes of the options those of this one. Text
  * for .device is put into `device`. GS_EINVAL: they have other options; GS_EUNSUPPORTED: ranks cannot. */
-#define GS_RANKS_DEVICE_BYTES 16u
-gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_RANKS_DEVICE_BYTES]);
+gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_DEVICE_WORDS]);
 /* run_ranks.c: the folder of the store that this rank reads, which is the caller's: `store` itself, its folder of this
  * rank's number where it holds shards, or the place of its number in a list "a,b,c". GS_ENOTFOUND, GS_EINVAL. */
 gs_status gs_run__folder(char **out, const char *store);

@@ -405,7 +405,7 @@ static gs_status check_features(const char *store, const gs_provenance *p, const
 static gs_status take_options(gs_run *r, const char *store, const gs_train_options *given)
 {
     GS_ENDS(gs_provenance_free) gs_provenance p = {0};
-    char device[GS_RANKS_DEVICE_BYTES];
+    char device[GS_DEVICE_WORDS];
     gs_train_options o;
     gs_status st = gs_train_options_read(&o, given);
 
@@ -505,7 +505,7 @@ static gs_status fill_report(gs_run *r)
     out->peak_device_bytes = s->plan->device_bytes;
     if (s->machine.wires.alone)
         snprintf(out->device, sizeof(out->device), "%s", gs_device_name(s->machine.device[0]));
-    else if (!gs_session_has_memories(s))
+    else if (!gs_session_has_memories(s) || gs_ranks_count() > 1)
         snprintf(out->device, sizeof(out->device), "%u x %s", s->machine.devices,
                  gs_device_name(s->machine.device[0]));
     else

@@ -56,13 +56,34 @@ static gs_status check_kind(const gs_train_options *o, gs_run_kind kind)
     return gs_choice(o, disk_to_device) == 1 ? refuse(".disk_to_device yes") : GS_OK;
 }
 
-/* A rank has one device, and the plan is of all: cpu:N. */
-static gs_status take_device(gs_train_options *o, char device[GS_RANKS_DEVICE_BYTES])
+/* "cuda:A,B,..." has the GPUs of a machine, which its ranks have in turn; a rank names its own as often as there are
+ * ranks. */
+static void take_gpu(const char *list, char device[GS_DEVICE_WORDS])
 {
-    snprintf(device, GS_RANKS_DEVICE_BYTES, "cpu:%u", gs_ranks_count());
-    if (strcmp(o->device, "cpu") != 0 && strcmp(o->device, device) != 0)
-        return gs_fail(GS_EUNSUPPORTED, ".device %s: a rank has one device, the processors of its machine; use cpu",
-                       o->device);
+    const uint32_t gpus = GS_MAX(gs_device_count(list), 1u);
+    const char *number = list[4] == ':' ? list + 5 : "0";
+    int at = snprintf(device, GS_DEVICE_WORDS, "cuda");
+
+    for (uint32_t k = gs_ranks_place_on_host() % gpus; k > 0; k--)
+        number = strchr(number, ',') + 1;
+    const int digits = (int)GS_MIN(strcspn(number, ","), (size_t)4); /* no GPU has four */
+    for (uint32_t r = 0; r < gs_ranks_count(); r++)
+        at += snprintf(device + at, GS_DEVICE_WORDS - (size_t)at, "%c%.*s", r == 0 ? ':' : ',', digits, number);
+}
+
+/* A rank has one device, and the plan is of all: cpu:N, or as many GPUs. */
+static gs_status take_device(gs_train_options *o, char device[GS_DEVICE_WORDS])
+{
+    const gs_device_words words = gs_device_words_of(o->device);
+
+    if (words == GS_DEVICES_GPU || words == GS_DEVICES_GPUS) {
+        take_gpu(o->device, device);
+    } else {
+        snprintf(device, GS_DEVICE_WORDS, "cpu:%u", gs_ranks_count());
+        if (words != GS_DEVICES_CPU && strcmp(o->device, device) != 0)
+            return gs_fail(GS_EUNSUPPORTED, ".device %s: a rank has one device, the processors of its machine or a "
+                           "GPU; use cpu, or cuda:A,B,... with the GPUs of a machine", o->device);
+    }
     o->device = device;
     return GS_OK;
 }
@@ -180,7 +201,7 @@ gs_status gs_run__take_folder(char **out, const char *store)
     return compare_stores(s);
 }
 
-gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_RANKS_DEVICE_BYTES])
+gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_DEVICE_WORDS])
 {
     gs_status st = gs_ranks_open();
 

@@ -194,6 +194,23 @@ fails "asked:2@1" 'device cuda:1: the GPU is lost, at asking for its memory: .*C
 for n in $second_lost; do
     fails "lost:$n@1" 'device cuda:1: the GPU is lost, .*CUDA_ERROR_UNKNOWN' --device cuda:0,1
 done
+# Ranks, which have the two in turn: rows of the other one, sums over all rows (a batch norm, before which a bias is
+# worth nothing, so logits are compared); and who fails ends the other.
+if command -v mpirun >"$work/which" && [ -e "$RANKS_MODULE" ]; then
+    ranked=("${options[@]}" --norm batch --dropout 0.3 --host-memory 400M)
+    run "several, for ranks" "$GNNSTREAM" "${ranked[@]}" --device cpu:2 --logits "$work/two.npy"
+    run "ranks" timeout 100 mpirun -n 2 "$GNNSTREAM" "${ranked[@]}" --device cuda:0,1 --logits "$work/ranks.npy" &&
+        compare "logits of ranks" "$work/ranks.npy" "$work/two.npy" 1e-4
+    grep -q '2 x cuda:0' "$work/stdout" || fail "what ranks' devices are called" "$work/stdout"
+    for n in 0 1; do # of rank n, which has GPU n
+        GS_HOST_GPU_FAULT="memory:1@$n" timeout 100 mpirun -n 2 "$GNNSTREAM" "${ranked[@]}" --device cuda:0,1 \
+            >"$work/stdout" 2>"$work/stderr" && fail "ranks: GPU $n has no memory, and nobody fails"
+        grep -Eq "rank $n: device cuda:$n: .*the GPU is out of memory" "$work/stderr" ||
+            fail "the words of rank $n, whose GPU has no memory" "$work/stderr"
+    done
+else
+    note "no mpirun, or built without MPI: ranks on GPUs were not tried"
+fi
 # By way of a buffer of the host, which must not go while the first GPU still copies to it.
 export GS_HOST_GPU_PEERS=none
 unpinned pin --device cuda:0,1
