@@ -536,6 +536,37 @@ static void test_several__a_device_may_have_more_memory(void **state)
     }
 }
 
+/* Small units stand at the other end of a device's memory where that is planned to be faster, and not where it is not;
+ * and all find their bytes there. */
+static void test_several__small_units_stand_apart_where_that_is_faster(void **state)
+{
+    static const gs_topology wires = {.devices = 2, .switches = 2, .at = {{0, 1, 3e7, 0}, {1, 1, 3e7, 0}}, ON_HOST};
+    static const struct {
+        uint64_t memory;
+        gs_cache_parts parts;
+    } of[] = {{1906 * GS_KIB, GS_PARTS_WHOLE}, {2977 * GS_KIB, GS_PARTS_BY_SIZE}};
+    struct fixture f = {0};
+    gs_cost cost;
+    (void)state;
+    fixture_program(&f, 37, 32);
+    fixture_chunks(&f, 16000, 16, false, 1);
+    gs_cost_defaults(&cost, 1);
+    for (size_t k = 0; k < GS_ARRAY_LEN(of); k++) {
+        gs_effort effort = {.most = UINT64_MAX};
+        gs_plan *plan = NULL;
+        gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, of[k].memory);
+        c.topology = &wires;
+        c.cost = &cost;
+        c.effort = &effort;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        assert_true(effort.found.listed);
+        assert_int_equal(effort.found.parts, of[k].parts);
+        plan_sim_run(plan, &c, 0, 2, 3);
+        gs_plan_free(plan);
+    }
+    fixture_drop(&f);
+}
+
 /* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
 static void test_several__slow_wires_are_what_is_predicted(void **state)
 {
@@ -717,6 +748,7 @@ int main(void)
         cmocka_unit_test(test_several__slow_devices_have_less),
         cmocka_unit_test(test_several__devices_of_two_kinds_are_planned_by_what_each_takes),
         cmocka_unit_test(test_several__a_device_may_have_more_memory),
+        cmocka_unit_test(test_several__small_units_stand_apart_where_that_is_faster),
         cmocka_unit_test(test_several__slow_wires_are_what_is_predicted),
         cmocka_unit_test(test_several__a_ring_is_taken_where_it_is_faster),
     };
