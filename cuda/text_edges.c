@@ -77,7 +77,7 @@ static gs_dtype dtype_of(const gs_gen_writer *w, uint32_t r)
     const gs_edge_reg *const reg = &w->s->edge_reg[r];
     const bool rows = (reg->kind == GS_EDGE_OPERAND || reg->kind == GS_EDGE_TARGET) && reg->array < w->p->arrays;
     const gs_dtype type = rows ? w->p->array[reg->array].dtype : GS_F32;
-    return type == GS_BF16 || type == GS_F16 ? type : GS_F32;
+    return gs_dtype_is_half(type) ? type : GS_F32;
 }
 
 /* Registers that come from memory: those that all edges of a target share, now; those that change with the edge, for a

@@ -665,12 +665,6 @@ static void even_out(uint32_t *taken, const uint64_t *ends, const uint32_t *firs
     }
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 void gs_part__number_for(uint32_t *to, uint32_t *spare, const uint64_t *ends, uint32_t parts, uint32_t ranks)
 {
     uint32_t first[GS_SHARDS_MOST + 1];
@@ -680,7 +674,7 @@ void gs_part__number_for(uint32_t *to, uint32_t *spare, const uint64_t *ends, ui
     take_turns(spare, ends, parts);
     even_out(spare, ends, first, ranks);
     for (uint32_t k = 0; k < ranks; k++) /* a rank's own stand as they stood */
-        qsort(spare + first[k], first[k + 1] - first[k], sizeof(*spare), by_number);
+        qsort(spare + first[k], first[k + 1] - first[k], sizeof(*spare), gs_by_number);
     for (uint32_t number = 0; number < parts; number++)
         to[spare[number]] = number;
 }

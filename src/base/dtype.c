@@ -129,7 +129,7 @@ void gs_convert_to_f32(float *dst, const void *src, gs_dtype from, size_t n)
 {
     const uint16_t *const half = src;
 
-    assert(from == GS_F32 || from == GS_BF16 || from == GS_F16);
+    assert(gs_dtype_is_feature(from));
     if (from == GS_F32) {
         if (n > 0)
             memmove(dst, src, n * sizeof(*dst));
@@ -146,7 +146,7 @@ void gs_convert_from_f32(void *dst, gs_dtype to, const float *src, size_t n)
 {
     uint16_t *const half = dst;
 
-    assert(to == GS_F32 || to == GS_BF16 || to == GS_F16);
+    assert(gs_dtype_is_feature(to));
     if (to == GS_F32) {
         if (n > 0)
             memmove(dst, src, n * sizeof(*src));

@@ -33,8 +33,10 @@ typedef enum gs_dtype {
 
 size_t gs_dtype_bytes(gs_dtype t);
 const char *gs_dtype_name(gs_dtype t);
+/* A floating-point number of two bytes. */
+static inline bool gs_dtype_is_half(gs_dtype t) { return t == GS_BF16 || t == GS_F16; }
 /* May features be of it at rest? */
-static inline bool gs_dtype_is_feature(gs_dtype t) { return t == GS_F32 || t == GS_BF16 || t == GS_F16; }
+static inline bool gs_dtype_is_feature(gs_dtype t) { return t == GS_F32 || gs_dtype_is_half(t); }
 /* false where `name` is none of the above. */
 bool gs_dtype_parse(gs_dtype *out, const char *name);
 

@@ -27,7 +27,13 @@
             (high) = middle;                                         \
     }
 
-/* For qsort() of numbers of 32 bits. */
+/* For qsort() of doubles, and of numbers of 32 bits. */
+static inline int gs_by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 static inline int gs_by_number(const void *a, const void *b)
 {
     const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;

@@ -31,7 +31,7 @@ static uint32_t operand_of(const gs_ir *ir, const gs_node *n)
     }
 }
 
-static bool is_half(const gs_node *n) { return n->op == GS_OP_INPUT && (n->dtype == GS_BF16 || n->dtype == GS_F16); }
+static bool is_half(const gs_node *n) { return n->op == GS_OP_INPUT && gs_dtype_is_half(n->dtype); }
 
 /* The input that a value is, or is the cast of; GS_IR_NONE. */
 static uint32_t input_of(const gs_ir *ir, uint32_t v)

@@ -275,8 +275,6 @@ static gs_status look(gs_exec_watch *w, gs_device *d, const void *from, const gs
     return GS_OK;
 }
 
-static bool is_number(gs_dtype t) { return t == GS_F32 || t == GS_BF16 || t == GS_F16; }
-
 gs_status gs_exec__watch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t, bool stored)
 {
     gs_exec_watch *const w = e->args->watch;
@@ -292,8 +290,8 @@ gs_status gs_exec__watch_vertex(gs_exec *e, gs_exec_device *x, const gs_task *t,
         const gs_exec_fault fault = {.stage = t->stage, .stored = stored, .reg = r, .row = t->first_row};
         const void *const from = gs_exec__at(e, x, e->plan->reg[t->first_reg + r]);
         const bool has_rows = s->reg[r].kind != GS_REG_TEMP || s->reg[r].array != GS_NONE;
-        if (from != NULL && has_rows && (s->reg[r].kind == GS_REG_TEMP) == stored && is_number(s->reg[r].dtype) &&
-            is_before(&fault, &w->first))
+        if (from != NULL && has_rows && (s->reg[r].kind == GS_REG_TEMP) == stored &&
+            gs_dtype_is_feature(s->reg[r].dtype) && is_before(&fault, &w->first))
             st = look(w, x->device, from, &s->reg[r], t->rows, fault);
     }
     pthread_mutex_unlock(&w->lock);

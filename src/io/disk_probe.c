@@ -216,12 +216,6 @@ gs_status gs_disk_probe_write(gs_disk_probe *p, double *bps)
 
 gs_status gs_disk_probe_check(gs_disk_probe *p) { return run_whole(p, GS_PROBE_READ, true); }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 gs_status gs_disk_probe_read(gs_disk_probe *p, bool random, uint64_t run_bytes, double seconds, double *bps)
 {
     GS_ENDS(stream_drain) stream s = {.probe = p, .pattern = random ? GS_PROBE_RANDOM_READ : GS_PROBE_READ,
@@ -240,7 +234,7 @@ gs_status gs_disk_probe_read(gs_disk_probe *p, bool random, uint64_t run_bytes, 
         }
         rate[w] = (double)(s.done_bytes - before) / (now - start);
     }
-    qsort(rate, WINDOWS, sizeof(rate[0]), by_value);
+    qsort(rate, WINDOWS, sizeof(rate[0]), gs_by_value);
     *bps = rate[WINDOWS / 2];
     return GS_OK;
 }

@@ -214,7 +214,7 @@ static bool is_read_plainly(const gs_stage *s, uint32_t r)
 static bool has_type(const gs_checker *c, const gs_stage *s, uint32_t r)
 {
     const gs_dtype type = c->p->array[s->edge_reg[r].array].dtype;
-    const bool half = type == GS_BF16 || type == GS_F16, even = type == GS_BF16 && s->edge_reg[r].width % 2 == 0;
+    const bool half = gs_dtype_is_half(type), even = type == GS_BF16 && s->edge_reg[r].width % 2 == 0;
     return type == GS_F32 || is_id(c, s, r) ||
            (half && s->edge_reg[r].width > 0 && is_read_plainly(s, r) && (even || gs_edge_reg_only_rows(s, r)));
 }

@@ -209,12 +209,6 @@ gs_status gs_limits_measure_device(gs_limits *out, unsigned threads)
 #define WRITE_PASSES 3         /* at least, where the disk is not too slow */
 #define WRITE_PASSES_MOST 32
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The first pass turns reserved blocks into written ones, as the first epoch of
  * a run does; later ones overwrite, as all others do. The median is of those. */
 static gs_status measure_write(gs_disk_probe *p, double *bps)
@@ -230,7 +224,7 @@ static gs_status measure_write(gs_disk_probe *p, double *bps)
         GS_TRY(gs_disk_probe_write(p, &rate[passes]));
         passes++;
     }
-    qsort(rate, passes, sizeof(rate[0]), by_value);
+    qsort(rate, passes, sizeof(rate[0]), gs_by_value);
     *bps = rate[passes / 2];
     return GS_OK;
 }

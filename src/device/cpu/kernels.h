@@ -173,8 +173,7 @@ gs_status gs_cpu_kernels_find(const gs_cpu_kernels **out);
 
 static inline bool gs_cpu__can_cast(gs_dtype from)
 {
-    return from == GS_F32 || from == GS_BF16 || from == GS_F16 || from == GS_U8 || from == GS_U16 ||
-           from == GS_U32 || from == GS_I32;
+    return gs_dtype_is_feature(from) || from == GS_U8 || from == GS_U16 || from == GS_U32 || from == GS_I32;
 }
 
 #endif /* GS_DEVICE_CPU_KERNELS_H */
