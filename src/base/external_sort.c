@@ -242,24 +242,22 @@ static gs_status split_records(gs_external_sort *sub, const gs_sort_part *p, uin
 {
     const uint32_t words = p->sort->spec.words;
     const uint64_t cap = PIECE_BYTES / (words * 4u) + 1;
-    uint32_t *const piece = gs_malloc_array(cap, words * 4u);
+    GS_FREED uint32_t *const piece = gs_malloc_array(cap, words * 4u);
     gs_sort_cursor at = gs_sort_first(p->sort, p->bucket);
-    uint64_t count = 1;
-    gs_status st = piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to split a bucket", p->sort->path);
 
-    while (count != 0 && st == GS_OK) {
-        if ((st = gs_sort_read(p->sort, &at, piece, cap, &count)) != GS_OK || (st = v->check(v->context)) != GS_OK)
-            break;
-        for (const uint32_t *r = piece; r < piece + count * words && st == GS_OK; r += words) {
+    if (piece == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory to split a bucket", p->sort->path);
+    for (uint64_t count = 1; count != 0;) {
+        GS_TRY(gs_sort_read(p->sort, &at, piece, cap, &count));
+        GS_TRY(v->check(v->context));
+        for (const uint32_t *r = piece; r < piece + count * words; r += words) {
             uint32_t *const to = gs_sort_put(sub, 0, (uint32_t)((v->key(v->context, r) - p->first) >> shift));
-            if (to != NULL)
-                memcpy(to, r, words * 4u);
-            else
-                st = gs_sort_failure(sub);
+            if (to == NULL)
+                return gs_sort_failure(sub);
+            memcpy(to, r, words * 4u);
         }
     }
-    gs_free(piece);
-    return st == GS_OK ? gs_sort_finish(sub) : st;
+    return gs_sort_finish(sub);
 }
 
 static gs_status visit_large(const gs_sort_part *p, const gs_sort_visitor *v)

@@ -44,11 +44,6 @@ typedef struct gs_compiler {
     const char **name; /* scratch [weights] */
 } gs_compiler;
 
-static bool is_half(gs_dtype t)
-{
-    return t == GS_BF16 || t == GS_F16;
-}
-
 static uint32_t bind_leaf(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
 {
     const gs_compile_options *o = context;
@@ -58,7 +53,7 @@ static uint32_t bind_leaf(gs_ir *to, const gs_ir *from, uint32_t i, const uint32
         return gs_ir_like(to, n, in);
     for (uint32_t k = 0; k < o->leaves; k++) {
         uint32_t leaf;
-        if (strcmp(o->leaf[k].name, n->name) != 0 || !is_half(o->leaf[k].dtype))
+        if (strcmp(o->leaf[k].name, n->name) != 0 || !gs_dtype_is_half(o->leaf[k].dtype))
             continue;
         leaf = gs_ir_input(to, n->name, n->width, o->leaf[k].dtype);
         return gs_ir_unary(to, GS_OP_CAST, leaf, 0);
@@ -117,28 +112,23 @@ static bool keeps_holders(const gs_compile_options *o)
 /* The graph under the moves of each class, finished, as a new one. `setup` as gs_compile__hoist() has it. */
 static gs_status make_variant(gs_ir **out, gs_ir **setup, const gs_compiler *k, const gs_move *move)
 {
-    gs_ir *ir = NULL;
-    gs_status st;
+    GS_ENDS(gs_ir_free_at) gs_ir *ir = NULL;
 
     GS_TRY(gs_compile__check_stop(k->options));
     if ((ir = gs_ir_clone(k->base)) == NULL)
         return gs_fail(GS_ENOMEM, "no memory to compile the model");
-    st = move_weights(ir, k, move, GS_MOVE_TRANSFORM_FIRST);
-    if (st == GS_OK)
-        st = move_weights(ir, k, move, GS_MOVE_AGGREGATE_FIRST);
-    if (st == GS_OK && k->options->typed)
-        st = gs_compile__typed(ir);
-    if (st == GS_OK)
-        st = finish(k, ir);
-    if (st == GS_OK && k->hoist)
-        st = gs_compile__hoist(ir, setup, k->program, k->options);
-    if (st == GS_OK && k->gradients && keeps_holders(k->options))
-        st = gs_compile__holders(ir);
-    if (st == GS_OK)
-        *out = ir;
-    else
-        gs_ir_free(ir);
-    return st;
+    GS_TRY(move_weights(ir, k, move, GS_MOVE_TRANSFORM_FIRST));
+    GS_TRY(move_weights(ir, k, move, GS_MOVE_AGGREGATE_FIRST));
+    if (k->options->typed)
+        GS_TRY(gs_compile__typed(ir));
+    GS_TRY(finish(k, ir));
+    if (k->hoist)
+        GS_TRY(gs_compile__hoist(ir, setup, k->program, k->options));
+    if (k->gradients && keeps_holders(k->options))
+        GS_TRY(gs_compile__holders(ir));
+    *out = ir;
+    ir = NULL;
+    return GS_OK;
 }
 
 /* Bytes a vertex of what the pass reads of the store and of what is computed once: it stands from the first epoch to
@@ -339,14 +329,12 @@ static void note_learning(gs_program *program, const gs_ir *ir)
 
 static gs_status cut_and_emit(gs_program *program, const gs_ir *ir, const gs_compile_options *options)
 {
-    gs_cut *c = NULL;
-    gs_status st = gs_compile__cut(&c, ir, options, true);
-    if (st == GS_OK)
-        st = gs_compile__emit(program, c, options);
-    if (st == GS_OK)
-        note_learning(program, ir);
-    gs_compile__cut_free(c);
-    return st;
+    GS_ENDS(gs_compile__cut_free_at) gs_cut *c = NULL;
+
+    GS_TRY(gs_compile__cut(&c, ir, options, true));
+    GS_TRY(gs_compile__emit(program, c, options));
+    note_learning(program, ir);
+    return GS_OK;
 }
 
 /* The pass of what is computed once, where there is none yet. */

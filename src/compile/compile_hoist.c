@@ -259,26 +259,29 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
 /* The graph of the hoisted values alone, each an output. */
 static gs_status make_setup(gs_ir **out, const gs_hoist *x)
 {
-    gs_ir *setup = gs_ir_clone(x->ir);
-    gs_status st = setup == NULL ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
+    GS_ENDS(gs_ir_free_at) gs_ir *setup = gs_ir_clone(x->ir);
 
-    if (st == GS_OK) {
-        gs_ir_forward_only(setup);
-        if (!is_layer(x))
-            gs_ir_drop_outputs(setup, GS_OUTPUT_LOGITS);
-        gs_ir_drop_outputs(setup, GS_OUTPUT_STORE);
-        gs_ir_drop_outputs(setup, GS_OUTPUT_FOLLOW);
-        for (uint32_t i = 0; i < gs_ir_count(x->ir); i++)
-            if ((x->bits[i] & HOISTED) != 0)
-                gs_ir_add_output(setup, GS_OUTPUT_STORE,
-                                 type_of(x, i) == GS_F32 ? i : gs_ir_unary(setup, GS_OP_ROUND, i, 0), GS_IR_NONE);
-        st = gs_ir_rewrite(setup, NULL, NULL);
-    }
-    if (st == GS_OK)
-        *out = setup;
-    else
-        gs_ir_free(setup);
-    return st;
+    if (setup == NULL)
+        return gs_fail(GS_ENOMEM, "no memory to compile the model");
+    gs_ir_forward_only(setup);
+    if (!is_layer(x))
+        gs_ir_drop_outputs(setup, GS_OUTPUT_LOGITS);
+    gs_ir_drop_outputs(setup, GS_OUTPUT_STORE);
+    gs_ir_drop_outputs(setup, GS_OUTPUT_FOLLOW);
+    for (uint32_t i = 0; i < gs_ir_count(x->ir); i++)
+        if ((x->bits[i] & HOISTED) != 0)
+            gs_ir_add_output(setup, GS_OUTPUT_STORE,
+                             type_of(x, i) == GS_F32 ? i : gs_ir_unary(setup, GS_OP_ROUND, i, 0), GS_IR_NONE);
+    GS_TRY(gs_ir_rewrite(setup, NULL, NULL));
+    *out = setup;
+    setup = NULL;
+    return GS_OK;
+}
+
+static void hoist_drop(gs_hoist *x)
+{
+    gs_free(x->bits);
+    gs_free(x->hash);
 }
 
 static gs_status hoist_open(gs_hoist *x, const gs_ir *ir, const gs_program *program, const gs_compile_options *options)
@@ -295,33 +298,27 @@ static gs_status hoist_open(gs_hoist *x, const gs_ir *ir, const gs_program *prog
 
 gs_status gs_compile__hoisted_name(const gs_ir *ir, uint32_t node, char *name, size_t bytes)
 {
-    gs_hoist x;
-    const gs_status st = hoist_open(&x, ir, NULL, NULL);
-    if (st == GS_OK)
-        snprintf(name, bytes, GS_HOISTED "%016" PRIx64, x.hash[node]);
-    gs_free(x.bits);
-    gs_free(x.hash);
-    return st;
+    GS_ENDS(hoist_drop) gs_hoist x = {0};
+
+    GS_TRY(hoist_open(&x, ir, NULL, NULL));
+    snprintf(name, bytes, GS_HOISTED "%016" PRIx64, x.hash[node]);
+    return GS_OK;
 }
 
 gs_status gs_compile__hoist(gs_ir *ir, gs_ir **setup, const gs_program *program, const gs_compile_options *options)
 {
-    gs_hoist x;
-    gs_ir *once = NULL;
-    gs_status st = hoist_open(&x, ir, program, options);
+    GS_ENDS(hoist_drop) gs_hoist x = {0};
+    GS_ENDS(gs_ir_free_at) gs_ir *once = NULL;
 
-    if (st != GS_OK || (choose(&x) == 0 && !is_layer(&x)))
-        goto done;
-    if (setup != NULL && (st = make_setup(&once, &x)) != GS_OK)
-        goto done;
-    if ((st = gs_ir_rewrite(ir, rewrite, &x)) != GS_OK || (st = gs_ir_rewrite(ir, NULL, NULL)) != GS_OK)
-        goto done;
+    GS_TRY(hoist_open(&x, ir, program, options));
+    if (choose(&x) == 0 && !is_layer(&x))
+        return GS_OK;
+    if (setup != NULL)
+        GS_TRY(make_setup(&once, &x));
+    GS_TRY(gs_ir_rewrite(ir, rewrite, &x));
+    GS_TRY(gs_ir_rewrite(ir, NULL, NULL));
     if (setup != NULL)
         *setup = once;
     once = NULL;
-done:
-    gs_ir_free(once);
-    gs_free(x.bits);
-    gs_free(x.hash);
-    return st;
+    return GS_OK;
 }

@@ -175,6 +175,7 @@ gs_dtype gs_compile__stored_type(const gs_cut *c, uint32_t v);
 /* `search`: also try other sets of stored values and other stages for gradients. */
 gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search);
 void gs_compile__cut_free(gs_cut *c);
+GS_ENDS_BY(gs_cut, gs_compile__cut_free)
 /* What that costs. */
 gs_status gs_compile__cut_cost(uint64_t *cost, const gs_ir *ir, const gs_compile_options *options, bool search);
 

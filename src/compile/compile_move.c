@@ -172,7 +172,7 @@ static bool are_many(const gs_cut *c)
 /* Takes the first change that costs less; *better says whether there was one. */
 static gs_status improve_once(gs_ir *ir, const gs_compile_options *o, bool *better)
 {
-    gs_cut *c = NULL;
+    GS_ENDS(gs_compile__cut_free_at) gs_cut *c = NULL;
     gs_ir *changed = NULL;
     const bool search = gs_ir_count(ir) <= MOST_SEARCHED;
     gs_status st = gs_compile__cut(&c, ir, o, search);
@@ -192,7 +192,6 @@ static gs_status improve_once(gs_ir *ir, const gs_compile_options *o, bool *bett
         gs_ir_free(changed);
         changed = NULL;
     }
-    gs_compile__cut_free(c);
     return st;
 }
 

@@ -376,23 +376,24 @@ static gs_status parse_again(gs_model **m, const char *name, char *text, size_t 
 /* The text as it is used: norm_act() written out, then a network around the layers, then other constants. */
 static gs_status change(gs_model **out, const char *name, const gs_text *given, const gs_model_changes *c)
 {
-    gs_model *m = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *m = NULL;
     char *text = NULL;
     size_t bytes = 0;
-    gs_status st;
 
-    if ((st = gs_model__check_changes(c)) != GS_OK || (st = gs_model__expand(&text, &bytes, given, c)) != GS_OK)
-        return st;
-    st = parse_again(&m, name, text, bytes);
-    if (st == GS_OK && gs_model__wraps(c) && (st = gs_model__wrap(&text, &bytes, m, c)) == GS_OK)
-        st = parse_again(&m, name, text, bytes);
-    if (st == GS_OK && c != NULL && c->set != NULL && (st = set_constants(&text, &bytes, m, c->set)) == GS_OK)
-        st = parse_again(&m, name, text, bytes);
-    if (st == GS_OK)
-        *out = m;
-    else
-        gs_model_close(m);
-    return st;
+    GS_TRY(gs_model__check_changes(c));
+    GS_TRY(gs_model__expand(&text, &bytes, given, c));
+    GS_TRY(parse_again(&m, name, text, bytes));
+    if (gs_model__wraps(c)) {
+        GS_TRY(gs_model__wrap(&text, &bytes, m, c));
+        GS_TRY(parse_again(&m, name, text, bytes));
+    }
+    if (c != NULL && c->set != NULL) {
+        GS_TRY(set_constants(&text, &bytes, m, c->set));
+        GS_TRY(parse_again(&m, name, text, bytes));
+    }
+    *out = m;
+    m = NULL;
+    return GS_OK;
 }
 
 gs_status gs_model_open(gs_model **out, const char *name) { return gs_model_open_changed(out, name, NULL); }

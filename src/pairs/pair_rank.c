@@ -159,21 +159,20 @@ uint64_t gs_pair_ranks_bytes(const gs_pair_ranks *r)
 
 gs_status gs_pair_ranks_open(gs_pair_ranks **out, const gs_pair_rank_options *options)
 {
-    gs_pair_ranks *r = gs_calloc(1, sizeof(*r));
-    gs_status st;
+    GS_ENDS(gs_pair_ranks_close_at) gs_pair_ranks *r = gs_calloc(1, sizeof(*r));
 
     if (r == NULL)
         return gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
     r->o = *options;
-    if ((st = gs_cpu_kernels_find(&r->kernels)) == GS_OK && (!r->o.decoder->projects ||
-        (st = gs_perceptron_open(&r->perceptron, r->kernels, r->o.width, r->o.threads, 2)) == GS_OK) &&
-        (st = open_splits(r)) == GS_OK && !take_memory(r))
-        st = gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
-    if (st == GS_OK)
-        *out = r;
-    else
-        gs_pair_ranks_close(r);
-    return st;
+    GS_TRY(gs_cpu_kernels_find(&r->kernels));
+    if (r->o.decoder->projects)
+        GS_TRY(gs_perceptron_open(&r->perceptron, r->kernels, r->o.width, r->o.threads, 2));
+    GS_TRY(open_splits(r));
+    if (!take_memory(r))
+        return gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
+    *out = r;
+    r = NULL;
+    return GS_OK;
 }
 
 void gs_pair_ranks_close(gs_pair_ranks *r)

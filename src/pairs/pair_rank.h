@@ -47,6 +47,7 @@ typedef struct gs_pair_ranks gs_pair_ranks;
 /* GS_ENOMEM, GS_EIO, GS_EFORMAT. Blocks while it reads where pairs are. */
 gs_status gs_pair_ranks_open(gs_pair_ranks **out, const gs_pair_rank_options *options);
 void gs_pair_ranks_close(gs_pair_ranks *r); /* NULL is allowed */
+GS_ENDS_BY(gs_pair_ranks, gs_pair_ranks_close)
 /* Memory that it takes, its copy of the splits' buckets and pairs included. */
 uint64_t gs_pair_ranks_bytes(const gs_pair_ranks *r);
 /* Ranks of the pairs of a split (1 valid, 2 test); or, with `by_auc`, of them and random ones. GS_EINTERRUPTED, GS_EIO;

@@ -185,18 +185,16 @@ void gs_session_deal(const gs_session *s, uint32_t ranks, uint32_t *first)
 gs_status gs_session_open_store(gs_store **out, const char *dir)
 {
     const uint32_t self = gs_ranks_self(), ranks = gs_ranks_count();
-    gs_store *s = NULL;
-    gs_status st = ranks == 1 ? gs_store_open(&s, dir) : gs_store_open_part(&s, dir);
-    const gs_store_shard *const x = st == GS_OK ? gs_store_get_shard(s) : NULL;
+    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
 
+    GS_TRY(ranks == 1 ? gs_store_open(&s, dir) : gs_store_open_part(&s, dir));
+    const gs_store_shard *const x = gs_store_get_shard(s);
     if (x != NULL && (x->ranks != ranks || x->rank != self))
-        st = gs_fail(GS_EINVAL, "%s: is shard %u of %u, and this is rank %u of %u; %s", dir, x->rank, x->ranks, self,
-                     ranks, x->ranks != ranks ? "start a rank for each shard" : "name the shards in their order");
-    if (st == GS_OK)
-        *out = s;
-    else
-        gs_store_close(s);
-    return st;
+        return gs_fail(GS_EINVAL, "%s: is shard %u of %u, and this is rank %u of %u; %s", dir, x->rank, x->ranks, self,
+                       ranks, x->ranks != ranks ? "start a rank for each shard" : "name the shards in their order");
+    *out = s;
+    s = NULL;
+    return GS_OK;
 }
 
 const uint32_t *gs_session_owners(gs_session *s)

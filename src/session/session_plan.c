@@ -380,21 +380,18 @@ typedef enum pass_kind {
 static gs_status build_pass(gs_ir **out, gs_session *s, const gs_model *model, const gs_model_config *config,
                             bool gradients)
 {
-    gs_ir *ir = NULL;
-    gs_status st;
+    GS_ENDS(gs_ir_free_at) gs_ir *ir = NULL;
 
     GS_TRY(gs_model_build(&ir, model, config));
     s->classes = gs_ir_node(ir, gs_ir_root(ir))->width;
-    st = gs_session_note_tables(s, ir);
-    if (st == GS_OK && s->pass.labelled)
-        st = gs_ir_add_loss(ir, s->labels.loss, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype);
-    if (st == GS_OK && gradients)
-        st = gs_ir_differentiate(ir);
-    if (st == GS_OK)
-        *out = ir;
-    else
-        gs_ir_free(ir);
-    return st;
+    GS_TRY(gs_session_note_tables(s, ir));
+    if (s->pass.labelled)
+        GS_TRY(gs_ir_add_loss(ir, s->labels.loss, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype));
+    if (gradients)
+        GS_TRY(gs_ir_differentiate(ir));
+    *out = ir;
+    ir = NULL;
+    return GS_OK;
 }
 
 /* Builds one pass's graph and compiles it. */

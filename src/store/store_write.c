@@ -164,18 +164,22 @@ static gs_status pack_direction(char *records, const gs_manifest *m, const gs_st
     return gs_store__check_walk(m, d, &walk, path);
 }
 
+static gs_status sync_and_close(int fd, gs_status st, const char *path)
+{
+    if (st == GS_OK && fsync(fd) != 0)
+        st = gs_fail_errno(errno, "%s: sync failed", path);
+    if (close(fd) != 0 && st == GS_OK)
+        st = gs_fail_errno(errno, "%s: close failed", path);
+    return st;
+}
+
 /* Creates (or empties) a file, writes, syncs and closes it. */
 static gs_status write_file(const char *path, const void *data, uint64_t bytes)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
         return gs_fail_errno(errno, "%s", path);
-    gs_status st = gs_pwrite_exact(fd, data, bytes, 0, path);
-    if (st == GS_OK && fsync(fd) != 0)
-        st = gs_fail_errno(errno, "%s: sync failed", path);
-    if (close(fd) != 0 && st == GS_OK)
-        return gs_fail_errno(errno, "%s: close failed", path);
-    return st;
+    return sync_and_close(fd, gs_pwrite_exact(fd, data, bytes, 0, path), path);
 }
 
 static gs_status write_table(gs_manifest *m, const gs_store_contents *c, const char *dir)
@@ -224,12 +228,9 @@ static gs_status sync_files(const gs_manifest *m, const char *dir)
         GS_FREED char *path = gs_path_join(dir, gs_store__file_name(buf, k));
         if (path == NULL)
             return gs_fail(GS_ENOMEM, "%s: no memory to sync its files", dir);
-        const int fd = open(path, O_RDONLY | O_CLOEXEC);
-        const gs_status st = fd < 0 || fsync(fd) != 0 ? gs_fail_errno(errno, "%s: sync failed", path) : GS_OK;
-        if (fd >= 0)
-            close(fd);
-        if (st != GS_OK)
-            return st;
+        GS_CLOSED const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || fsync(fd) != 0)
+            return gs_fail_errno(errno, "%s: sync failed", path);
     }
     return GS_OK;
 }
@@ -385,38 +386,20 @@ static gs_status copy_pieces(sharding *x, unsigned k, gs_window *from, int fd, c
     return GS_OK;
 }
 
-static gs_status sync_and_close(int fd, gs_status st, const char *path)
-{
-    if (st == GS_OK && fsync(fd) != 0)
-        st = gs_fail_errno(errno, "%s: sync failed", path);
-    if (close(fd) != 0 && st == GS_OK)
-        st = gs_fail_errno(errno, "%s: close failed", path);
-    return st;
-}
-
 /* The part of file k. */
 static gs_status copy_part(sharding *x, unsigned k)
 {
     char buf[GS_FILE_NAME_BYTES];
     const char *const name = gs_store__file_name(buf, k);
-    char *const path = gs_path_join(gs_staging_dir(x->staging[x->shard.rank]), name);
+    GS_FREED char *const path = gs_path_join(gs_staging_dir(x->staging[x->shard.rank]), name);
     const uint64_t room = GS_MAX(gs_store_chunks(x->store)->longest, COPY_BYTES);
-    gs_window from = GS_WINDOW_NONE;
-    gs_status st;
-    const int fd = path == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    GS_ENDS(gs_window__close) gs_window from = GS_WINDOW_NONE;
 
-    if (fd < 0) {
-        st = path == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", name) : gs_fail_errno(errno, "%s", path);
-        gs_free(path);
-        return st;
-    }
-    st = gs_window__open(&from, gs_path_join(gs_store_dir(x->store), name), 0, gs_align_up(room, GS_BLOCK_BYTES), 0);
-    if (st == GS_OK)
-        st = copy_pieces(x, k, &from, fd, path);
-    gs_window__close(&from);
-    st = sync_and_close(fd, st, path);
-    gs_free(path);
-    return st;
+    if (path == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", name);
+    GS_TRY(gs_window__open(&from, gs_path_join(gs_store_dir(x->store), name), 0, gs_align_up(room, GS_BLOCK_BYTES), 0));
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return fd < 0 ? gs_fail_errno(errno, "%s", path) : sync_and_close(fd, copy_pieces(x, k, &from, fd, path), path);
 }
 
 /* A table, as it is: opening the store has checked it, and its place is looked at in the end. */

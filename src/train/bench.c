@@ -141,26 +141,21 @@ static void remember_disk(const gs_bench_report *b, const char *device)
 static gs_status measure_ceilings(gs_bench_report *b, const char *store, const gs_train_options *options,
                                   uint64_t *process_bytes, double *drawing)
 {
-    gs_run_batches *batches = NULL;
     GS_ENDS(gs_session_close_at) gs_session *s = NULL;
-    gs_status st;
+    GS_ENDS(gs_run_batches_close_at) gs_run_batches *batches = NULL;
 
-    if ((st = gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, &batches)) != GS_OK) {
-        gs_run_batches_close(batches);
-        return st;
-    }
+    GS_TRY(gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, &batches));
     const gs_session *const trained = batches != NULL ? gs_run_batches_session(batches) : s;
     *process_bytes = s->memory.process;
     b->batches = batches != NULL ? gs_run_batches_count(batches) : 0;
     *drawing = batches != NULL ? gs_run_batches_drawing(batches) : 0;
     find_shapes(b, trained->program, &trained->program->pass[trained->pass.train]);
-    if ((st = measure_device(b, s)) == GS_OK)
-        st = gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES,
-                            probe_memory(s->memory.host));
-    for (uint32_t k = 0; k < s->machine.kinds && st == GS_OK; k++)
+    GS_TRY(measure_device(b, s));
+    GS_TRY(gs_limits_disk(&b->disk_read_bps, &b->disk_write_bps, gs_session_scratch_dir(s), PROBE_BYTES,
+                          probe_memory(s->memory.host)));
+    for (uint32_t k = 0; k < s->machine.kinds; k++)
         remember_disk(b, gs_device_name(s->machine.device[s->machine.kind[k]]));
-    gs_run_batches_close(batches);
-    return st;
+    return GS_OK;
 }
 
 /* ---- the run ------------------------------------------------------------- */

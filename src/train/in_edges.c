@@ -90,24 +90,24 @@ static gs_status find_relation(columns *c, const gs_store *s)
 gs_status gs_read_in_edges(int64_t *start, int64_t *source, const char *store, uint32_t relation, uint64_t memory)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st;
 
-    if ((st = gs_check_argument(start, "start")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK ||
-        (st = gs_store_open(&s, store)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(start, "start"));
+    GS_TRY(gs_check_argument(store, "store"));
+    GS_TRY(gs_store_open(&s, store));
     const uint64_t vertices = gs_store_get_info(s)->vertices;
     columns c = {.relation = relation, .start = start, .source = source,
                  .interval_rows = gs_store_get_info(s)->interval_rows};
-    if ((st = find_relation(&c, s)) == GS_OK && (c.id = gs_malloc_array(vertices, sizeof(*c.id))) == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory for the ids of %lu vertices", vertices);
-    if (st == GS_OK && source == NULL)
+    GS_TRY(find_relation(&c, s));
+    GS_FREED uint32_t *const id = gs_malloc_array(vertices, sizeof(*id));
+    if ((c.id = id) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the ids of %lu vertices", vertices);
+    if (source == NULL)
         memset(start, 0, (c.destinations + 1) * sizeof(*start));
-    if (st == GS_OK && (st = read_ids(c.id, s)) == GS_OK)
-        st = gs_edge_scan(s, GS_BY_DEST, memory != 0 ? memory : SCAN_MEMORY, NULL, take_chunk, &c);
-    if (st == GS_OK && source != NULL)
+    GS_TRY(read_ids(id, s));
+    GS_TRY(gs_edge_scan(s, GS_BY_DEST, memory != 0 ? memory : SCAN_MEMORY, NULL, take_chunk, &c));
+    if (source != NULL)
         finish_lists(&c);
-    for (uint64_t d = 0; st == GS_OK && source == NULL && d < c.destinations; d++)
+    for (uint64_t d = 0; source == NULL && d < c.destinations; d++)
         start[d + 1] += start[d];
-    gs_free(c.id);
-    return st;
+    return GS_OK;
 }

@@ -197,19 +197,15 @@ static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uin
 
 gs_status gs_provenance_read(gs_provenance *out, const char *path)
 {
-    gs_safetensors_note *note = NULL;
+    GS_FREED gs_safetensors_note *note = NULL;
+    GS_ENDS(gs_provenance_free) gs_provenance p = {0};
     uint32_t notes;
-    gs_provenance p = {0};
-    gs_status st = gs_safetensors_read_notes(&note, &notes, path);
 
-    if (st == GS_OK)
-        st = take_all(&p, note, notes, path);
-    gs_free(note);
-    if (st == GS_OK)
-        *out = p;
-    else
-        gs_provenance_free(&p);
-    return st;
+    GS_TRY(gs_safetensors_read_notes(&note, &notes, path));
+    GS_TRY(take_all(&p, note, notes, path));
+    *out = p;
+    p = (gs_provenance){0};
+    return GS_OK;
 }
 
 void gs_provenance_free(gs_provenance *p)

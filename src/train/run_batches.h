@@ -27,6 +27,7 @@ gs_run_pairs *gs_run_batches_take_pairs(gs_run_batches *b);
 /* Edges are in memory, and would do in the store, with less of it. */
 bool gs_run_batches_may_stream(const gs_run_batches *b);
 void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */
+GS_ENDS_BY(gs_run_batches, gs_run_batches_close)
 /* Rows of features stay in the memory of GPUs, where the options have it so and there is room: of what their plans
  * leave one `share`-th (0: none) is for these, and the rest for the evaluation. False: there are none, as before. */
 bool gs_run_batches_spread(gs_run_batches *b, uint32_t share);

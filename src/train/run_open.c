@@ -668,34 +668,27 @@ static gs_status open_planned(gs_session **session, gs_run_batches **batches, gs
 
 gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options)
 {
-    gs_run_batches *batches = NULL;
     GS_ENDS(gs_session_close_at) gs_session *session = NULL;
+    GS_ENDS(gs_run_batches_close_at) gs_run_batches *batches = NULL;
     gs_train_options own;
-    gs_status st;
 
     GS_TRY(gs_check_argument(out, "out"));
-    if ((st = open_planned(&session, &batches, &own, store, options)) == GS_OK)
-        st = describe(session, batches, out);
-    gs_run_batches_close(batches);
-    return st;
+    GS_TRY(open_planned(&session, &batches, &own, store, options));
+    return describe(session, batches, out);
 }
 
 gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *options)
 {
-    gs_run_batches *batches = NULL;
     GS_ENDS(gs_session_close_at) gs_session *session = NULL;
+    GS_ENDS(gs_run_batches_close_at) gs_run_batches *batches = NULL;
     gs_train_options own;
-    gs_status st;
 
     GS_TRY(gs_check_argument(file, "file"));
-    if ((st = open_planned(&session, &batches, &own, store, options)) == GS_OK) {
-        gs_plan_print(session->plan, session->program, file);
-        if (batches != NULL)
-            gs_plan_print(gs_run_batches_session(batches)->plan, gs_run_batches_session(batches)->program, file);
-        st = ferror((FILE *)file) != 0 ? gs_fail(GS_EIO, "the tasks cannot be written") : GS_OK;
-    }
-    gs_run_batches_close(batches);
-    return st;
+    GS_TRY(open_planned(&session, &batches, &own, store, options));
+    gs_plan_print(session->plan, session->program, file);
+    if (batches != NULL)
+        gs_plan_print(gs_run_batches_session(batches)->plan, gs_run_batches_session(batches)->program, file);
+    return ferror((FILE *)file) != 0 ? gs_fail(GS_EIO, "the tasks cannot be written") : GS_OK;
 }
 
 gs_status gs_run_progress(const gs_run *run, gs_progress *out)

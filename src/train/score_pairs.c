@@ -39,16 +39,14 @@ gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const g
     const gs_pair_rank_options of_ranks = file_options(store, o);
     const gs_label_step_options of_labels = label_options(store, o);
     const bool labels = gs_run_pairs_have_labels(o);
-    gs_pair_ranks *ranks = NULL;
-    const gs_status st = labels ? check_classes(&of_labels) : gs_pair_ranks_open(&ranks, &of_ranks);
+    GS_ENDS(gs_pair_ranks_close_at) gs_pair_ranks *ranks = NULL;
 
-    if (st == GS_OK)
-        *out = (labels ? gs_label_step_bytes(&of_labels) + NAMES * sizeof(uint32_t) : gs_pair_ranks_bytes(ranks)) +
-               gs_store_get_info(store)->vertices * sizeof(uint32_t) +
-               GS_RANK_PAIRS * (sizeof(gs_pair) + sizeof(float) + PAIR_COLUMNS * sizeof(int64_t)) + GS_SUM_BYTES +
-               of_ranks.top * sizeof(int64_t);
-    gs_pair_ranks_close(ranks);
-    return st;
+    GS_TRY(labels ? check_classes(&of_labels) : gs_pair_ranks_open(&ranks, &of_ranks));
+    *out = (labels ? gs_label_step_bytes(&of_labels) + NAMES * sizeof(uint32_t) : gs_pair_ranks_bytes(ranks)) +
+           gs_store_get_info(store)->vertices * sizeof(uint32_t) +
+           GS_RANK_PAIRS * (sizeof(gs_pair) + sizeof(float) + PAIR_COLUMNS * sizeof(int64_t)) + GS_SUM_BYTES +
+           of_ranks.top * sizeof(int64_t);
+    return GS_OK;
 }
 
 /* What scoring the pairs of a file holds. */
