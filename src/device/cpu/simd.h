@@ -120,23 +120,41 @@ GS_INLINE float gs_lanes_max(gs_vf v)
 }
 #endif
 
-/* Bit i: is lane i not 0? */
+/* Which lanes: a register of bits where there are some, else lanes of all ones or zeros; & and | are those of C. */
 #if GS_LANES == 16 && defined(__AVX512F__)
-GS_INLINE uint32_t gs_nonzero(gs_vf v) { return _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_NEQ_UQ); }
-#elif GS_LANES == 8 && defined(__AVX2__)
-GS_INLINE uint32_t gs_nonzero(gs_vf v)
+typedef __mmask16 gs_mask;
+GS_INLINE gs_mask gs_is_equal(gs_vf x, gs_vf y) { return _mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_EQ_OQ); }
+GS_INLINE gs_mask gs_is_other(gs_vf x, gs_vf y) { return _mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_NEQ_UQ); }
+GS_INLINE gs_mask gs_is_above(gs_vf x, gs_vf y) { return _mm512_cmp_ps_mask((__m512)x, (__m512)y, _CMP_GT_OQ); }
+GS_INLINE gs_vf gs_blend(gs_mask mask, gs_vf yes, gs_vf no)
 {
-    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps((__m256)v, _mm256_setzero_ps(), _CMP_NEQ_UQ));
+    return (gs_vf)_mm512_mask_blend_ps(mask, (__m512)no, (__m512)yes);
 }
 #else
-GS_INLINE uint32_t gs_nonzero(gs_vf v)
+typedef gs_vi gs_mask;
+GS_INLINE gs_mask gs_is_equal(gs_vf x, gs_vf y) { return x == y; }
+GS_INLINE gs_mask gs_is_other(gs_vf x, gs_vf y) { return x != y; }
+GS_INLINE gs_mask gs_is_above(gs_vf x, gs_vf y) { return x > y; }
+GS_INLINE gs_vf gs_blend(gs_mask mask, gs_vf yes, gs_vf no) { return gs_select(mask, yes, no); }
+#endif
+
+/* Bit i: are lanes i equal? */
+#if GS_LANES == 16 && defined(__AVX512F__)
+GS_INLINE uint32_t gs_equal(gs_vf x, gs_vf y) { return gs_is_equal(x, y); }
+#elif GS_LANES == 8 && defined(__AVX2__)
+GS_INLINE uint32_t gs_equal(gs_vf x, gs_vf y) { return (uint32_t)_mm256_movemask_ps((__m256)gs_is_equal(x, y)); }
+#else
+GS_INLINE uint32_t gs_equal(gs_vf x, gs_vf y)
 {
     uint32_t bits = 0;
     for (int i = 0; i < GS_LANES; i++)
-        bits |= (uint32_t)(v[i] != 0) << i;
+        bits |= (uint32_t)(x[i] == y[i]) << i;
     return bits;
 }
 #endif
+
+/* Bit i: is lane i not 0? */
+GS_INLINE uint32_t gs_nonzero(gs_vf v) { return ~gs_equal(v, gs_splat(0)) & ((1u << GS_LANES) - 1); }
 
 /* 0, 1, 2, ... */
 GS_INLINE gs_vi gs_lane_numbers(void)

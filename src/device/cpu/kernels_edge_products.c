@@ -1,0 +1,205 @@
+/* Products of edges' rows by the matrix of their type, the edges of a type together (WiseGraph's gTask), and the
+ * gradient of these matrices.
+ *
+ * Their rows are read where they are and written where the tile has them: what is ordered by type are their
+ * numbers. A matrix is read once for as many rows as fit registers, so it should lie in a near cache, and batches
+ * should not be of one edge. A number of the result is a sum in the order of the row's columns, whatever rows are
+ * beside it.
+ */
+#include "device/cpu/kernels_isa.h"
+#include "device/cpu/simd_rows.h"
+
+#if GS_LANES == 16
+#define MOST_VECTORS 4 /* of a row's result in registers; the others have half as many of these */
+#else
+#define MOST_VECTORS 2
+#endif
+#define MOST_ROWS 8
+
+/* Rows of one type, and their columns at hand. */
+typedef struct product {
+    const gs_cpu_rows *a;
+    const uint32_t *at;  /* their numbers */
+    const float *matrix; /* first column at hand */
+    float *dst;          /* the same, of row 0 */
+    uint32_t in, out;    /* columns of a row of a and of dst */
+    uint32_t columns;    /* at hand */
+} product;
+
+/* Rows [i, i + rows) of the product; `vectors` cover the columns, the last one ends where they do. `part`: there are
+ * less columns than a vector has. All three are constants. */
+GS_INLINE void multiply_rows(const product *k, uint32_t i, const uint32_t rows, const uint32_t vectors, const bool part)
+{
+    const uint32_t tail = part ? 0 : k->columns - GS_LANES;
+    const float *x[MOST_ROWS];
+    gs_vf sum[MOST_ROWS][MOST_VECTORS];
+
+    _Pragma("GCC unroll 8") for (uint32_t r = 0; r < rows; r++) {
+        x[r] = gs_row(k->a, k->at[i + r]);
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            sum[r][v] = gs_splat(0);
+    }
+    for (uint32_t c = 0; c < k->in; c++) {
+        const float *const w = k->matrix + (size_t)c * k->out;
+        gs_vf m[MOST_VECTORS];
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            m[v] = part ? gs_load_part(w, k->columns) : gs_load(w + (v + 1 < vectors ? v * GS_LANES : tail));
+        _Pragma("GCC unroll 8") for (uint32_t r = 0; r < rows; r++) {
+            const gs_vf number = gs_splat(x[r][c]);
+            _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+                sum[r][v] += number * m[v];
+        }
+    }
+    _Pragma("GCC unroll 8") for (uint32_t r = 0; r < rows; r++) {
+        float *const y = k->dst + (size_t)k->at[i + r] * k->out;
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            if (part)
+                gs_store_part(y, sum[r][v], k->columns);
+            else
+                gs_store(y + (v + 1 < vectors ? v * GS_LANES : tail), sum[r][v]);
+    }
+}
+
+GS_INLINE void multiply_all_rows(const product *k, uint32_t rows, const uint32_t vectors, const bool part)
+{
+    uint32_t i = 0;
+    for (; vectors == 1 && i + 8 <= rows; i += 8)
+        multiply_rows(k, i, 8, vectors, part);
+    for (; i + 4 <= rows; i += 4)
+        multiply_rows(k, i, 4, vectors, part);
+    for (; i + 2 <= rows; i += 2)
+        multiply_rows(k, i, 2, vectors, part);
+    if (i < rows)
+        multiply_rows(k, i, 1, vectors, part);
+}
+
+/* All columns, in blocks of which the last may overlap none. */
+static void multiply(const product *whole, uint32_t rows)
+{
+    for (uint32_t first = 0; first < whole->out; first += MOST_VECTORS * GS_LANES) {
+        product k = *whole;
+        k.matrix += first;
+        k.dst += first;
+        k.columns = k.out - first < MOST_VECTORS * GS_LANES ? k.out - first : MOST_VECTORS * GS_LANES;
+        if (k.columns < GS_LANES) {
+            multiply_all_rows(&k, rows, 1, true);
+            continue;
+        }
+        switch ((k.columns + GS_LANES - 1) / GS_LANES) {
+        case 1:
+            multiply_all_rows(&k, rows, 1, false);
+            break;
+        case 2:
+            multiply_all_rows(&k, rows, 2, false);
+            break;
+#if MOST_VECTORS == 4
+        case 3:
+            multiply_all_rows(&k, rows, 3, false);
+            break;
+        default:
+            multiply_all_rows(&k, rows, 4, false);
+#else
+        default:
+            break;
+#endif
+        }
+    }
+}
+
+void GS_KERNEL(edge_by_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_edge_tile *const t = f->tile;
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    product k = {.a = &a, .dst = gs_slot(f, s->dst), .in = s->a.width, .out = s->width};
+
+    for (uint32_t first = 0, end; first < t->edges; first = end) {
+        const uint32_t type = t->type[t->order[first]];
+        for (end = first + 1; end < t->edges && t->type[t->order[end]] == type; end++)
+            ;
+        k.at = t->order + first;
+        k.matrix = s->matrix + (size_t)type * k.in * k.out;
+        multiply(&k, end - first);
+    }
+}
+
+void GS_KERNEL(by_matrix)(float *dst, const float *a, const float *matrix, uint32_t rows, uint32_t in, uint32_t out)
+{
+    const gs_cpu_rows from = gs_rows_in_order(a, in);
+    multiply(&(product){.a = &from, .at = from.at, .matrix = matrix, .dst = dst, .in = in, .out = out}, rows);
+}
+
+/* ---- gradients of the matrices ---- */
+
+/* Columns at hand: `in` of a [rows, stride], and some of b [rows, out]. */
+typedef struct pair {
+    float *sum; /* first row, first column at hand */
+    const float *a, *b;
+    uint32_t stride, out, columns;
+} pair;
+
+/* `in` columns of a by the columns at hand of b; constants as above. */
+GS_INLINE void outer_rows(const pair *k, uint32_t rows, const uint32_t in, const uint32_t vectors, const bool part)
+{
+    const uint32_t tail = part ? 0 : k->columns - GS_LANES;
+    gs_vf sum[MOST_ROWS][MOST_VECTORS];
+
+    _Pragma("GCC unroll 8") for (uint32_t i = 0; i < in; i++)
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            sum[i][v] = gs_splat(0);
+    for (uint32_t r = 0; r < rows; r++) {
+        const float *const x = k->a + (size_t)r * k->stride, *const y = k->b + (size_t)r * k->out;
+        gs_vf g[MOST_VECTORS];
+        _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+            g[v] = part ? gs_load_part(y, k->columns) : gs_load(y + (v + 1 < vectors ? v * GS_LANES : tail));
+        _Pragma("GCC unroll 8") for (uint32_t i = 0; i < in; i++) {
+            const gs_vf number = gs_splat(x[i]);
+            _Pragma("GCC unroll 8") for (uint32_t v = 0; v < vectors; v++)
+                sum[i][v] += number * g[v];
+        }
+    }
+    for (uint32_t i = 0; i < in; i++) { /* vectors that overlap are added to once */
+        float *const to = k->sum + (size_t)i * k->out;
+        float row[MOST_VECTORS * GS_LANES];
+        for (uint32_t v = 0; v < vectors; v++)
+            if (part)
+                gs_store_part(row, sum[i][v], k->columns);
+            else
+                gs_store(row + (v + 1 < vectors ? v * GS_LANES : tail), sum[i][v]);
+        for (uint32_t c = 0; c < k->columns; c++)
+            to[c] += row[c];
+    }
+}
+
+GS_INLINE void outer_columns(const pair *whole, uint32_t rows, uint32_t in, const uint32_t vectors, const bool part)
+{
+    pair k = *whole;
+    uint32_t i = 0;
+    for (; vectors == 1 && i + 8 <= in; i += 8, k.a += 8, k.sum += 8 * (size_t)k.out)
+        outer_rows(&k, rows, 8, vectors, part);
+    for (; i + 4 <= in; i += 4, k.a += 4, k.sum += 4 * (size_t)k.out)
+        outer_rows(&k, rows, 4, vectors, part);
+    for (; i < in; i++, k.a++, k.sum += k.out)
+        outer_rows(&k, rows, 1, vectors, part);
+}
+
+void GS_KERNEL(outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in,
+                      uint32_t out)
+{
+    for (uint32_t first = 0; first < out; first += MOST_VECTORS * GS_LANES) {
+        const uint32_t left = out - first;
+        const pair k = {.sum = sum + first, .a = a, .b = b + first, .stride = a_stride, .out = out,
+                        .columns = left < MOST_VECTORS * GS_LANES ? left : MOST_VECTORS * GS_LANES};
+        if (k.columns < GS_LANES)
+            outer_columns(&k, rows, in, 1, true);
+        else if (k.columns == GS_LANES)
+            outer_columns(&k, rows, in, 1, false);
+        else if (k.columns <= 2 * GS_LANES)
+            outer_columns(&k, rows, in, 2, false);
+#if MOST_VECTORS == 4
+        else if (k.columns <= 3 * GS_LANES)
+            outer_columns(&k, rows, in, 3, false);
+        else
+            outer_columns(&k, rows, in, 4, false);
+#endif
+    }
+}
