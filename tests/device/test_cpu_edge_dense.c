@@ -11,14 +11,38 @@ enum { TARGETS = 120 };
  * of rows that have few zeros. */
 static const struct shape {
     uint32_t in, out;
-    bool picked;
-} shapes[] = {{64, 64, true}, {5, 3, true}, {33, 40, true}, {130, 100, true}, {200, 180, true}, {64, 48, false}};
+    bool picked, held; /* held: targets know which source has each number, but where several do */
+} shapes[] = {{64, 64, true, false},   {5, 3, true, false},  {33, 40, true, false},  {130, 100, true, false},
+              {200, 180, true, false}, {64, 48, false, false}, {64, 64, true, true}, {70, 70, true, true}};
 
 typedef struct dense {
     edge_fixture b;
     struct shape s;
     uint32_t x, limit, g, y, param; /* registers: operand, target, operand, target */
+    uint32_t who, number;           /* of `held`: target, operand */
 } dense;
+
+/* 1 where `who` is the source's number, or where it is 0 and the product of x is above 0. */
+static uint32_t add_choice(dense *d)
+{
+    edge_fixture *const b = &d->b;
+    const uint32_t n = d->s.in, rows[] = {b->target_rows * n, b->operand_rows};
+    d->who = add_target(b, n, 0, 1);
+    d->number = add_operand(b, 1, 0, 1);
+    float *const numbers[] = {(float *)(uintptr_t)b->rows[d->who], (float *)(uintptr_t)b->rows[d->number]};
+    for (uint32_t i = 0; i < rows[0]; i++) /* a third of the rows have no 0 */
+        numbers[0][i] = (float)(i / n % 3 == 0 ? 1 + random_below(i, 21, 9) : random_below(i, 22, 9));
+    for (uint32_t i = 0; i < rows[1]; i++)
+        numbers[1][i] = (float)(1 + i % 9);
+    const uint32_t product = add_op(b, GS_OP_DENSE, n, in_reg(d->x),
+                                    (gs_operand){.kind = GS_FROM_PARAM, .index = d->param}),
+                   above = add_op(b, GS_OP_EQ, n, in_reg(add_op(b, GS_OP_STEP, n, in_reg(product), NO_OPERAND)),
+                                  in_const(1)),
+                   same = add_op(b, GS_OP_EQ, n, in_reg(d->number), in_reg(d->who)),
+                   choice = add_op(b, GS_OP_WHERE, n, in_reg(d->who), in_reg(same));
+    b->instr[b->stage.edge_instrs - 1].c = in_reg(above);
+    return choice;
+}
 
 static void open_dense(dense *d, struct shape s)
 {
@@ -35,9 +59,12 @@ static void open_dense(dense *d, struct shape s)
     d->param = b->program.params++;
     b->param[d->param] = (gs_param){.dims = 2, .rows = s.in, .cols = s.out};
     b->weight[d->param] = random_floats((size_t)s.in * s.out, 900, 0.1f, 1.1f);
-    const uint32_t above = add_op(b, GS_OP_STEP, s.in, in_reg(add_op(b, GS_OP_SUB, s.in, in_reg(d->x),
-                                                                      in_reg(d->limit))), NO_OPERAND);
-    const uint32_t picks = s.picked ? add_op(b, GS_OP_EQ, s.in, in_reg(above), in_const(1)) : above;
+    const uint32_t above = s.held ? GS_NONE
+                                  : add_op(b, GS_OP_STEP, s.in, in_reg(add_op(b, GS_OP_SUB, s.in, in_reg(d->x),
+                                                                              in_reg(d->limit))), NO_OPERAND);
+    const uint32_t picks = s.held     ? add_choice(d)
+                           : s.picked ? add_op(b, GS_OP_EQ, s.in, in_reg(above), in_const(1))
+                                      : above;
     const uint32_t value = add_op(b, GS_OP_MUL, s.in, in_reg(picks), in_reg(d->g));
     const uint32_t row = add_op(b, GS_OP_RELU, s.out, in_reg(d->y), NO_OPERAND);
     add_sum(b, GS_SUM_ADD, add_op(b, GS_OP_DENSE, s.out, in_reg(value),
@@ -47,6 +74,20 @@ static void open_dense(dense *d, struct shape s)
     b->stage.sum[outer].score = value;
     b->stage.sum[outer].weight = d->param;
     b->stage.sum[outer].dense = true;
+}
+
+static __attribute__((no_sanitize("address", "undefined"))) bool counts(const dense *d, size_t target, size_t operand,
+                                                                        uint32_t i)
+{
+    const edge_fixture *const b = &d->b;
+    const uint32_t in = d->s.in;
+    if (!d->s.held)
+        return b->rows[d->x][operand * in + i] > b->rows[d->limit][target * in + i];
+    const float who = b->rows[d->who][target * in + i];
+    double product = 0;
+    for (uint32_t k = 0; who == 0 && k < in; k++)
+        product += (double)b->rows[d->x][operand * in + k] * (double)b->weight[d->param][(size_t)k * in + i];
+    return who == 0 ? product > 0 : who == b->rows[d->number][operand];
 }
 
 /* The gradient, [in, out], and behind it the sums, [target_rows, out]; and the sizes of what they add up. No sanitizer
@@ -60,7 +101,7 @@ static __attribute__((no_sanitize("address", "undefined"))) double *expect_dense
         for (uint32_t k = b->start[t]; k < b->start[t + 1]; k++) {
             const size_t target = 2 * t + 1, operand = get_number(b->index, b->index_bytes, k);
             for (uint32_t i = 0; i < in; i++) {
-                if (!(b->rows[d->x][operand * in + i] > b->rows[d->limit][target * in + i]))
+                if (!counts(d, target, operand, i))
                     continue;
                 const double v = (double)b->rows[d->g][operand * in + i];
                 for (uint32_t c = 0; c < out; c++) {

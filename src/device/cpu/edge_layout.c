@@ -42,6 +42,8 @@ static void place_slots(gs_cpu_edge_plan *plan)
         note_last(plan, &plan->step[i].b, i);
         note_last(plan, &plan->step[i].c, i);
     }
+    for (uint32_t i = 0; plan->picked != GS_NONE && i < 2; i++)
+        plan->picked_at[i] = find_place(plan, plan->slot[plan->picked].width);
     for (uint32_t i = 0; i < plan->steps; i++) {
         const gs_cpu_edge_step *const s = &plan->step[i];
         const gs_cpu_edge_value dst = {.form = GS_CPU_EDGE_SLOT, .slot = s->dst};

@@ -19,13 +19,6 @@ typedef struct planner {
 
 /* ---- before any launch ---- */
 
-/* Are the register's rows of bfloat16? */
-static bool is_half(const gs_program *program, const gs_edge_reg *r)
-{
-    return (r->kind == GS_EDGE_OPERAND || r->kind == GS_EDGE_TARGET) && r->array < program->arrays &&
-           program->array[r->array].dtype == GS_BF16;
-}
-
 /* Values that are copied to be kept. */
 static uint64_t outer_floats(const gs_stage *stage, const gs_sum *sum)
 {
@@ -58,7 +51,8 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *
         n.steps += steps;
     }
     for (uint32_t r = 0; r < stage->edge_regs; r++)
-        if (is_half(program, &stage->edge_reg[r]) || stage->edge_reg[r].kind == GS_EDGE_FEATURES) { /* in float32 */
+        if (gs_cpu__is_half(program, &stage->edge_reg[r]) ||
+            stage->edge_reg[r].kind == GS_EDGE_FEATURES) { /* in float32 */
             floats += stage->edge_reg[r].width;
             n.steps++;
         }
@@ -324,28 +318,38 @@ static void plan_by_type(planner *p, const gs_instr *in, uint32_t width, gs_cpu_
     d->a = emit_value(p, s);
 }
 
-static const gs_instr *maker_of(const gs_stage *stage, const gs_operand *o)
+/* Which numbers are equal, as bits. */
+static void plan_equal(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
-    for (uint32_t i = 0; i < stage->edge_instrs && o->kind == GS_FROM_REG; i++)
-        if (stage->edge_instr[i].dst == o->index)
-            return &stage->edge_instr[i];
-    return NULL;
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_EQUAL, .width = gs_cpu_bits_width(width)};
+    s.a = widened(p, stretched(p, &in->a, width));
+    s.b = widened(p, stretched(p, &in->b, width));
+    s.a = s.a.width == 1 ? s.a : full_rows(p, s.a, width);
+    s.b = s.b.width == 1 && s.a.width == width ? s.b : full_rows(p, s.b, width);
+    d->a = emit_value(p, s);
 }
 
-/* Does it say which numbers are equal, one way or another? */
-static bool is_equality(const gs_stage *stage, const gs_operand *o)
+/* A product with such bits: the numbers that it has are the other side's. */
+static void plan_masked(planner *p, const gs_instr *in, uint32_t width, gs_cpu_edge_state *d)
 {
-    const gs_instr *in = maker_of(stage, o);
-    while (in != NULL && in->op == GS_OP_WHERE)
-        in = maker_of(stage, &in->c);
-    return in != NULL && in->op == GS_OP_EQ;
+    const bool first = in->a.kind == GS_FROM_REG && p->cpu->edge_state[in->a.index].bits;
+    d->a = p->cpu->edge_state[first ? in->a.index : in->b.index].a;
+    d->b = full_rows(p, stretched(p, first ? &in->b : &in->a, width), width);
 }
 
-/* Is the register a product by whether numbers are equal? The gradient of a maximum is: an edge a column has it. */
-static bool is_sparse(const gs_stage *stage, const gs_operand *o)
+/* The first side of a product of edges, `own` wide: contiguous, or, where it is masked, rows anywhere and in c which of
+ * their numbers count. */
+static void plan_left_side(planner *p, gs_cpu_edge_step *s, uint32_t reg, uint32_t *own)
 {
-    const gs_instr *const in = maker_of(stage, o);
-    return in != NULL && in->op == GS_OP_MUL && (is_equality(stage, &in->a) || is_equality(stage, &in->b));
+    const gs_cpu_edge_state *const x = &p->cpu->edge_state[reg];
+    if (x->masked) {
+        *own = p->l->stage->edge_reg[reg].width;
+        s->a = x->b;
+        s->c = x->a;
+        return;
+    }
+    s->a = register_value(p, reg, own);
+    s->a = make_contiguous(p, s->a, *own);
 }
 
 /* By a part of one matrix for all edges. */
@@ -355,15 +359,14 @@ static void plan_dense(planner *p, const gs_instr *in, uint32_t width, gs_cpu_ed
     const gs_param *const w = &p->l->program->param[in->b.index];
     uint32_t own = 0;
 
-    s.a = operand_value(p, &in->a, &own);
-    s.a = make_contiguous(p, s.a, own);
+    plan_left_side(p, &s, in->a.index, &own);
     if (in->op == GS_OP_DENSE) {
         s.matrix = p->l->param[in->b.index] + gs_param_part(w, own, in->site);
         s.stride = w->cols;
     } else {
         s.matrix = gs_cpu__transposed_matrices(p->cpu, p->l, in);
     }
-    s.sparse = own <= GS_CPU_SPARSE_WIDTH && width >= p->cpu->k->lanes && is_sparse(p->l->stage, &in->a);
+    s.sparse = gs_cpu__takes_sparse(p->cpu, p->l->stage, in->a.index, width);
     p->plan->products = true;
     d->a = emit_value(p, s);
 }
@@ -400,13 +403,14 @@ static void plan_choice(planner *p, const gs_instr *in, uint32_t width, gs_cpu_e
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_UNLESS, .width = width, .dst = GS_NONE};
 
     s.a = stretched(p, &in->a, width);
-    d->a = copied(p, stretched(p, &in->b, width), width);
+    d->a = d->bits ? p->cpu->edge_state[in->b.index].a : copied(p, stretched(p, &in->b, width), width);
     const uint32_t unless = p->plan->steps;
     emit(p, s);
     for (uint32_t i = 0; i < first; i++)
         if (p->cpu->edge_state[stage->edge_instr[i].dst].late == first)
             plan_instr(p, &stage->edge_instr[i]);
     s.kind = GS_CPU_EDGE_ELSE;
+    s.sparse = d->bits;
     s.b = d->a;
     s.c = full_rows(p, stretched(p, &in->c, width), width);
     emit(p, s);
@@ -421,6 +425,11 @@ static void plan_instr(planner *p, const gs_instr *in)
     uint32_t own = 0;
 
     assert(p->l->stage->edge_reg[in->dst].kind == GS_EDGE_TEMP && gs_op_is(in->op, GS_FACT_EDGE));
+    if (d->masked || (d->bits && in->op == GS_OP_EQ)) {
+        (d->masked ? plan_masked : plan_equal)(p, in, width, d);
+        d->ready = true;
+        return;
+    }
     switch (in->op) {
     case GS_OP_MUL:
         d->a = stretched(p, &in->a, width);
@@ -562,18 +571,15 @@ static void plan_sum(planner *p, const gs_sum *sum)
 /* A tile's products are added to the thread's sums. */
 static void plan_outer_beside(planner *p, const gs_sum *sum)
 {
-    const gs_stage *const stage = p->l->stage;
     gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_OUTER, .dst = GS_NONE, .sum = p->index,
                           .stride = p->plan->outer_floats};
     uint32_t in = 0;
 
-    s.a = register_value(p, sum->score, &in);
-    s.a = make_contiguous(p, s.a, in);
+    plan_left_side(p, &s, sum->score, &in);
     s.b = register_value(p, sum->value, &s.width);
     s.b = make_contiguous(p, s.b, s.width);
     p->plan->outer_floats += in * s.width;
-    s.sparse = in <= GS_CPU_SPARSE_WIDTH && s.width >= p->cpu->k->lanes &&
-               is_sparse(stage, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score});
+    s.sparse = gs_cpu__takes_sparse(p->cpu, p->l->stage, sum->score, s.width);
     emit(p, s);
 }
 
@@ -595,134 +601,6 @@ static void plan_outer(planner *p, const gs_sum *sum)
 }
 
 /* ---- the whole ---- */
-
-/* Is the sum one of the plan's? */
-static bool is_planned(const planner *p, uint32_t sum)
-{
-    const gs_sum *const s = &p->l->stage->sum[sum];
-    if (p->outer != GS_NONE && p->outer != GS_CPU_OUTERS_BESIDE)
-        return sum == p->outer;
-    return s->kind == GS_SUM_OUTER ? s->dense && p->outer == GS_CPU_OUTERS_BESIDE
-                                   : !gs_stage_sums_rows(p->l->stage, sum);
-}
-
-static void need(const planner *p, uint32_t reg) { p->cpu->edge_state[reg].needed = true; }
-
-static bool has_score(const gs_sum *s)
-{
-    return s->kind == GS_SUM_ATTEND || s->kind == GS_SUM_OUTER || gs_sum_is_held(s->kind);
-}
-
-/* Registers that the planned sums depend on. */
-static void find_needed(const planner *p)
-{
-    const gs_stage *const stage = p->l->stage;
-    for (uint32_t i = 0; i < stage->sums; i++) {
-        if (!is_planned(p, i))
-            continue;
-        need(p, stage->sum[i].value);
-        if (has_score(&stage->sum[i]))
-            need(p, stage->sum[i].score);
-    }
-    for (uint32_t i = stage->edge_instrs; i-- > 0;) {
-        const gs_instr *const in = &stage->edge_instr[i];
-        if (!p->cpu->edge_state[in->dst].needed)
-            continue;
-        for (uint32_t o = 0; o < gs_op_inputs(in->op); o++)
-            if (gs_instr_operand(in, o)->kind == GS_FROM_REG)
-                need(p, gs_instr_operand(in, o)->index);
-    }
-}
-
-static bool is_needed(const planner *p, const gs_instr *in) { return p->cpu->edge_state[in->dst].needed; }
-
-static void note_use(const gs_cpu *cpu, const gs_operand *o, bool can_multiply)
-{
-    if (o->kind != GS_FROM_REG)
-        return;
-    cpu->edge_state[o->index].uses++;
-    cpu->edge_state[o->index].foldable = can_multiply && cpu->edge_state[o->index].uses == 1;
-}
-
-static void find_uses(const planner *p)
-{
-    const gs_cpu *const cpu = p->cpu;
-    const gs_stage *const stage = p->l->stage;
-    for (uint32_t i = 0; i < stage->edge_instrs; i++) {
-        const gs_instr *const in = &stage->edge_instr[i];
-        if (!is_needed(p, in))
-            continue;
-        note_use(cpu, &in->a, in->op == GS_OP_FOLD || in->op == GS_OP_ROWSUM);
-        note_use(cpu, &in->b, false);
-        note_use(cpu, &in->c, false);
-    }
-    for (uint32_t i = 0; i < stage->sums; i++) {
-        const gs_sum *const sum = &stage->sum[i];
-        if (!is_planned(p, i))
-            continue;
-        note_use(cpu, &(gs_operand){.kind = GS_FROM_REG, .index = sum->value},
-                 sum->kind == GS_SUM_ADD || sum->kind == GS_SUM_ADD_TYPE || sum->kind == GS_SUM_ATTEND);
-        if (has_score(sum))
-            note_use(cpu, &(gs_operand){.kind = GS_FROM_REG, .index = sum->score}, false);
-    }
-}
-
-/* Is it a choice of full rows, the second of which are of products? */
-static bool is_choice(const planner *p, const gs_instr *in)
-{
-    const gs_stage *const stage = p->l->stage;
-    if (in->op != GS_OP_WHERE)
-        return false;
-    for (uint32_t o = 0; o < 3; o++) {
-        const gs_operand *const of = gs_instr_operand(in, o);
-        if (of->kind != GS_FROM_REG || stage->edge_reg[of->index].width != stage->edge_reg[in->dst].width)
-            return false;
-    }
-    for (uint32_t r = 0; r < stage->edge_regs; r++)
-        if (is_half(p->l->program, &stage->edge_reg[r])) /* whose copies in float32 are one for all */
-            return false;
-    const gs_cpu_edge_state *const first = &p->cpu->edge_state[in->b.index], *const second =
-        &p->cpu->edge_state[in->c.index];
-    return first->uses == 1 && !first->products && second->products;
-}
-
-/* Uses that are for one choice, the last: those for others are not counted. */
-static void note_late(const gs_cpu *cpu, const gs_operand *o, uint32_t choice)
-{
-    if (o->kind != GS_FROM_REG)
-        return;
-    gs_cpu_edge_state *const s = &cpu->edge_state[o->index];
-    if (s->late_uses == 0)
-        s->late = choice;
-    s->late_uses += s->late == choice;
-}
-
-/* What only a choice reads comes behind it. */
-static void find_choices(const planner *p)
-{
-    gs_cpu_edge_state *const state = p->cpu->edge_state;
-    const gs_stage *const stage = p->l->stage;
-    for (uint32_t i = 0; i < stage->edge_instrs; i++) {
-        const gs_instr *const in = &stage->edge_instr[i];
-        state[in->dst].products = gs_op_on_edges(in->op);
-        for (uint32_t o = 0; o < gs_op_inputs(in->op); o++)
-            if (gs_instr_operand(in, o)->kind == GS_FROM_REG)
-                state[in->dst].products |= state[gs_instr_operand(in, o)->index].products;
-    }
-    for (uint32_t i = stage->edge_instrs; i-- > 0;) {
-        const gs_instr *const in = &stage->edge_instr[i];
-        gs_cpu_edge_state *const d = &state[in->dst];
-        if (!is_needed(p, in))
-            continue;
-        d->chooses = is_choice(p, in);
-        if (d->late_uses < d->uses)
-            d->late = 0;
-        for (uint32_t o = 0; o < gs_op_inputs(in->op) && d->late != 0; o++)
-            note_late(p->cpu, gs_instr_operand(in, o), d->late);
-        if (d->chooses && d->late == 0)
-            note_late(p->cpu, &in->c, i + 1);
-    }
-}
 
 static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint64_t bytes, bool typed)
 {
@@ -773,7 +651,7 @@ static void plan_register(planner *p, uint32_t index)
         if (s->uses > 0)
             s->a = features(p, r);
     } else if (r->kind != GS_EDGE_TEMP) {
-        const bool operand = r->kind == GS_EDGE_OPERAND, half = is_half(p->l->program, r);
+        const bool operand = r->kind == GS_EDGE_OPERAND, half = gs_cpu__is_half(p->l->program, r);
         if (rows == NULL)
             refuse_edges(p, "rows that the launch does not have");
         s->a = (gs_cpu_edge_value){
@@ -810,8 +688,9 @@ static bool can_pick(const planner *p, const gs_instr *choice)
         state[in->dst].vanishes = in == choice || vanishes(p, in);
     for (uint32_t i = 0; i < stage->sums; i++) {
         const gs_sum *const m = &stage->sum[i];
-        if (is_planned(p, i) && (m->kind == GS_SUM_OUTER ? !state[m->score].vanishes
-                                                         : m->kind != GS_SUM_ADD || !state[m->value].vanishes))
+        if (gs_cpu__is_planned(stage, i, p->outer) &&
+            (m->kind == GS_SUM_OUTER ? !state[m->score].vanishes
+                                     : m->kind != GS_SUM_ADD || !state[m->value].vanishes))
             return false;
     }
     for (uint32_t i = 0; i < p->plan->steps; i++) {
@@ -834,13 +713,18 @@ static void drop_gather(gs_cpu_edge_plan *plan, const float *rows)
             plan->gather[g] = plan->gather[--plan->gathers];
 }
 
+static bool is_same(const gs_cpu_edge_value *a, const gs_cpu_edge_value *b)
+{
+    return a->form == b->form && a->p == b->p && a->width == b->width && a->form != GS_CPU_EDGE_SLOT;
+}
+
 static void find_picks(const planner *p)
 {
     const gs_stage *const stage = p->l->stage;
     gs_cpu_edge_plan *const plan = p->plan;
     for (uint32_t i = 0, source; i < stage->edge_instrs && !plan->picks; i++) {
         const gs_instr *const in = &stage->edge_instr[i];
-        if (!is_needed(p, in) || !gs_stage_goes_by_source(stage, in, &source) || !can_pick(p, in))
+        if (!p->cpu->edge_state[in->dst].needed || !gs_stage_goes_by_source(stage, in, &source) || !can_pick(p, in))
             continue;
         plan->who = p->cpu->edge_state[in->a.index].a;
         plan->source = p->cpu->edge_state[source].a;
@@ -850,6 +734,12 @@ static void find_picks(const planner *p)
         return;
     drop_gather(plan, plan->who.p);
     drop_gather(plan, plan->source.p);
+    for (uint32_t i = 0; i < plan->steps && plan->picked == GS_NONE; i++) {
+        const gs_cpu_edge_step *const s = &plan->step[i];
+        if (s->kind == GS_CPU_EDGE_EQUAL && ((is_same(&s->a, &plan->who) && is_same(&s->b, &plan->source)) ||
+                                             (is_same(&s->b, &plan->who) && is_same(&s->a, &plan->source))))
+            plan->picked = s->dst;
+    }
 }
 
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer)
@@ -857,23 +747,20 @@ gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs
     const gs_stage *const stage = l->stage;
     planner p = {.cpu = cpu, .l = l, .plan = plan, .outer = outer, .noun = "edge register", .st = GS_OK};
 
-    *plan = (gs_cpu_edge_plan){.l = l, .step = cpu->edge_step, .slot = cpu->edge_slot};
+    *plan = (gs_cpu_edge_plan){.l = l, .step = cpu->edge_step, .slot = cpu->edge_slot, .picked = GS_NONE};
     if (stage->edge_regs > cpu->edge_states)
         return gs_fail(GS_EINVAL, "stage \"%s\": not prepared for so many edge registers", stage->name);
-    for (uint32_t r = 0; r < stage->edge_regs; r++)
-        cpu->edge_state[r] = (gs_cpu_edge_state){.uses = 0};
-    find_needed(&p);
-    find_uses(&p);
-    find_choices(&p);
+    gs_cpu__find_edge_uses(cpu, l, outer);
     for (p.index = 0; p.index < stage->edge_regs && p.st == GS_OK; p.index++)
         plan_register(&p, p.index);
     p.noun = "edge instruction";
     for (p.index = 0; p.index < stage->edge_instrs && p.st == GS_OK; p.index++)
-        if (is_needed(&p, &stage->edge_instr[p.index]) && cpu->edge_state[stage->edge_instr[p.index].dst].late == 0)
+        if (cpu->edge_state[stage->edge_instr[p.index].dst].needed &&
+            cpu->edge_state[stage->edge_instr[p.index].dst].late == 0)
             plan_instr(&p, &stage->edge_instr[p.index]);
     p.noun = "sum";
     for (p.index = 0; p.index < stage->sums && p.st == GS_OK; p.index++)
-        if (is_planned(&p, p.index))
+        if (gs_cpu__is_planned(stage, p.index, outer))
             (stage->sum[p.index].kind != GS_SUM_OUTER ? plan_sum
              : outer == GS_CPU_OUTERS_BESIDE          ? plan_outer_beside
                                                       : plan_outer)(&p, &stage->sum[p.index]);

@@ -72,7 +72,8 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_KEEP,   /* kept[sum], at the edge's place, = a */
     GS_CPU_EDGE_OUTER,  /* the thread's sums += products of the columns of a with those of b, both contiguous */
     GS_CPU_EDGE_UNLESS, /* where no number of a is 0, the `skipped` steps behind it are left out */
-    GS_CPU_EDGE_ELSE,   /* numbers of b, a slot, become those of c where those of a are 0 */
+    GS_CPU_EDGE_EQUAL,  /* dst = bits: which numbers of a and b are equal, full rows or one number */
+    GS_CPU_EDGE_ELSE,   /* numbers of b, a slot, become those of c where those of a are 0; or its bits do */
     GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm; for all
                          * of the stage's sums that attend by these scores */
     GS_CPU_EDGE_KINDS
@@ -94,14 +95,15 @@ typedef struct gs_cpu_edge_step {
     uint32_t width;   /* of dst; of the accumulator */
     uint32_t dst;     /* slot, or GS_NONE */
     uint32_t sum;     /* SUM, ATTEND: of the stage; KEEP: 0 or 1 */
-    gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands; ELSE */
+    gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands; ELSE; DENSE, OUTER: which of a's numbers
+                                * count, as bits */
     const float *matrix; /* BY_TYPE: [a.width, width] of each type, one after the other; DENSE: [a.width, width] */
     uint32_t stride;     /* DENSE: of its rows; WIDEN: numbers from a row to the next; OUTER: its first sum */
     const char *stored;  /* WIDEN: those of the launch's first edge */
     gs_dtype stored_type;
     gs_cpu_dropout mask; /* MASK */
     bool loops_as_one;   /* MASK: program.h, `self` */
-    bool sparse;         /* DENSE, OUTER: most numbers of a are 0, and are left out */
+    bool sparse;         /* DENSE, OUTER: most numbers of a are 0, and are left out; ELSE: b is bits */
     uint32_t skipped;    /* UNLESS: steps up to its ELSE, and that */
     uint32_t links;      /* steps behind this one that are done with it, row by row: each takes the result before */
 } gs_cpu_edge_step;
@@ -137,6 +139,8 @@ typedef struct gs_cpu_edge_plan {
     bool only_rows;  /* one step, which adds up rows at the operand end, times at most a number: needs no tiles */
     bool picks;      /* edges are left out that add nothing: those of no number of `who` that is 0 or their `source` */
     gs_cpu_edge_value who, source;
+    uint32_t picked; /* slot of bits that say where `who` is `source`, found while edges are picked; or GS_NONE */
+    uint64_t picked_at[2]; /* offsets of these bits of two tiles */
     uint32_t gathers;
     gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];
 } gs_cpu_edge_plan;
@@ -185,7 +189,12 @@ typedef struct gs_cpu_edge_tile {
     uint32_t *type, *operand_type, *target_type; /* with types: rows of arrays of [rows * types, width] */
     uint32_t *order, *spare;    /* typed: its edges by type, those of a type in their order */
     gs_cpu_edge_run *run;
+    uint64_t *bits;             /* plan->picked */
+    bool ties;                  /* with these: some `who` is 0 */
 } gs_cpu_edge_tile;
+
+/* Floats of the bits of a row: words of 64. */
+static inline uint32_t gs_cpu_bits_width(uint32_t width) { return (width + 63) / 64 * 2; }
 
 /* `n` numbers for each of GS_CPU_TILE_NUMBERS lists. */
 static inline gs_cpu_edge_tile gs_cpu_edge_tile_at(uint32_t *numbers, uint32_t n)
@@ -253,6 +262,8 @@ typedef struct gs_cpu_edge_state {
     bool chooses;            /* it is such a choice */
     bool vanishes;           /* it is 0 where the choice is by which edges are picked */
     bool needed;             /* for the sums that the plan is of */
+    bool bits;               /* 0 and 1, as bits */
+    bool masked;             /* a: bits, that say which numbers of b it has beside 0 */
     bool ready, foldable;    /* foldable: the one that uses it can multiply on the way */
     gs_cpu_edge_value a, b;  /* b: the value is a * b */
 } gs_cpu_edge_state;

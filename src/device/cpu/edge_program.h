@@ -18,6 +18,20 @@ typedef struct gs_cpu_edge_needs {
 
 gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *stage);
 
+/* Are the register's rows of bfloat16? */
+static inline bool gs_cpu__is_half(const gs_program *program, const gs_edge_reg *r)
+{
+    return (r->kind == GS_EDGE_OPERAND || r->kind == GS_EDGE_TARGET) && r->array < program->arrays &&
+           program->array[r->array].dtype == GS_BF16;
+}
+
+/* edge_uses.c: is the sum one of the plan's of `outer`? */
+bool gs_cpu__is_planned(const gs_stage *stage, uint32_t sum, uint32_t outer);
+/* Are the register's zeros left out of its products, whose results are so wide? */
+bool gs_cpu__takes_sparse(const gs_cpu *cpu, const gs_stage *stage, uint32_t reg, uint32_t width);
+/* cpu->edge_state of a plan: all that is known before values are looked up. */
+void gs_cpu__find_edge_uses(const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer);
+
 /* edge_layout.c: places of slots, edges of a tile, whether it only adds rows; floats of scratch of so many edges, and
  * at the most. */
 void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes);

@@ -131,19 +131,38 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
 
 #define PICK_AHEAD 12 /* edges whose rows are on their way */
 
-/* Does the row have a number that is 0 or `source`? */
-GS_INLINE bool is_picked(const float *who, float source, uint32_t width)
+/* Bits of columns [from, end) of x, 64 at most: is the number that of y, a row or one number? */
+GS_INLINE uint64_t equal_columns(const float *x, const float *y, const bool number, uint32_t from, uint32_t end)
 {
-    uint32_t c = 0;
-    for (; c + GS_LANES <= width; c += GS_LANES) {
-        const gs_vf w = gs_load(who + c);
-        if (gs_nonzero((w - gs_splat(source)) * w) != (1u << GS_LANES) - 1)
-            return true;
+    const uint32_t more = (end - from) % GS_LANES;
+    uint64_t bits = 0;
+    uint32_t c = from;
+    for (; c + GS_LANES <= end; c += GS_LANES)
+        bits |= (uint64_t)gs_equal(gs_load(x + c), number ? gs_splat(*y) : gs_load(y + c)) << (c - from);
+    if (more > 0)
+        bits |= (uint64_t)(gs_equal(gs_load_part(x + c, more), number ? gs_splat(*y) : gs_load_part(y + c, more)) &
+                           ((1u << more) - 1))
+                << (c - from);
+    return bits;
+}
+
+/* Does the row have a number that is 0 or `source`? `bits`: which numbers are, of words of 64, or NULL; `ties` becomes
+ * true where some are 0. All of the row is looked at: half of the edges are picked, so few would foresee where a loop
+ * ends that stops where that is known. */
+GS_INLINE bool is_picked(const float *who, float source, uint32_t width, uint64_t *bits, bool *ties)
+{
+    static const float none = 0;
+    bool picked = false;
+    for (uint32_t from = 0; from < width; from += 64) {
+        const uint32_t end = GS_MIN(width, from + 64);
+        const uint64_t is = equal_columns(who, &source, true, from, end),
+                       zero = equal_columns(who, &none, true, from, end);
+        if (bits != NULL)
+            bits[from / 64] = is;
+        *ties |= zero != 0;
+        picked |= (is | zero) != 0;
     }
-    for (; c < width; c++)
-        if (who[c] == 0 || who[c] == source)
-            return true;
-    return false;
+    return picked;
 }
 
 /* Leaves edges that add something in a tile. */
@@ -151,8 +170,9 @@ static void pick_edges(const gs_cpu_edge_plan *plan, gs_cpu_edge_tile *t)
 {
     const gs_cpu_edge_frame f = {.plan = plan, .tile = t};
     const gs_cpu_rows who = gs_value_rows(&f, &plan->who), source = gs_value_rows(&f, &plan->source);
-    const uint32_t edges = t->edges, width = plan->who.width;
+    const uint32_t edges = t->edges, width = plan->who.width, words = gs_cpu_bits_width(width) / 2;
     uint32_t n = 0, runs = 0;
+    bool ties = false;
 
     for (uint32_t r = 0; r < t->runs; r++) {
         const gs_cpu_edge_run run = t->run[r];
@@ -164,16 +184,18 @@ static void pick_edges(const gs_cpu_edge_plan *plan, gs_cpu_edge_tile *t)
                 for (size_t i = 0; i < width * sizeof(float); i += LINE)
                     __builtin_prefetch(row + i);
             }
-            if (!is_picked(gs_row(&who, e), *gs_row(&source, e), width))
-                continue;
+            const bool picked = is_picked(gs_row(&who, e), *gs_row(&source, e), width,
+                                          t->bits == NULL ? NULL : t->bits + (size_t)n * words, &ties);
             t->operand[n] = t->operand[e];
-            t->target[n++] = t->target[e];
+            t->target[n] = t->target[e];
+            n += picked;
         }
         if (n > first)
             t->run[runs++] = (gs_cpu_edge_run){.row = run.row, .first = first, .end = n};
     }
     t->edges = n;
     t->runs = runs;
+    t->ties = ties;
 }
 
 /* The next one that has edges; false when there is no more. */
@@ -443,24 +465,29 @@ static void run_links(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 
 /* ---- products by one matrix ---- */
 
-/* Numbers of rows that are not 0, and their columns. */
+/* Which numbers of a row are not 0: column c is bit c % 64 of word c / 64. */
 typedef struct nonzeros {
-    uint32_t n;
-    uint16_t at[GS_CPU_SPARSE_WIDTH];
+    uint32_t words;
+    uint64_t bits[GS_CPU_SPARSE_WIDTH / 64];
 } nonzeros;
 
-static void find_nonzeros(nonzeros *z, const float *x, uint32_t width)
+/* `bits`: those that count, or NULL: all. */
+GS_INLINE void find_nonzeros(nonzeros *z, const float *x, uint32_t width, const uint64_t *bits)
 {
-    uint32_t n = 0, c = 0;
-    for (; c + GS_LANES <= width; c += GS_LANES)
-        for (uint32_t bits = gs_nonzero(gs_load(x + c)); bits != 0; bits &= bits - 1)
-            z->at[n++] = (uint16_t)(c + (uint32_t)__builtin_ctz(bits));
-    for (; c < width; c++) {
-        z->at[n] = (uint16_t)c;
-        n += x[c] != 0;
+    static const float none = 0;
+    z->words = (width + 63) / 64;
+    for (uint32_t w = 0; w < z->words; w++) {
+        const uint32_t from = w * 64, end = GS_MIN(width, from + 64);
+        const uint64_t some = bits == NULL ? UINT64_MAX >> (64 - (end - from)) : bits[w];
+        z->bits[w] = some & ~equal_columns(x, &none, true, from, end);
     }
-    z->n = n;
 }
+
+/* For each column `c` of these. One loop a word: a loop a vector ends, unforeseen, as often as there are vectors. */
+#define EACH_NONZERO(z)                                    \
+    for (uint32_t word = 0; word < (z)->words; word++)     \
+        for (uint64_t left = (z)->bits[word], c; left != 0 \
+             && (c = 64 * word + (uint32_t)__builtin_ctzll(left), true); left &= left - 1)
 
 /* dst[n vectors] = the numbers of x that are not 0 by their rows of the matrix; `n` is a constant. */
 GS_INLINE void multiply_nonzeros(float *dst, const float *x, const nonzeros *z, const float *matrix, size_t stride,
@@ -470,9 +497,9 @@ GS_INLINE void multiply_nonzeros(float *dst, const float *x, const nonzeros *z, 
     gs_vf sum[GS_MOST_VECTORS];
     _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
         sum[i] = gs_splat(0);
-    for (uint32_t k = 0; k < z->n; k++) {
-        const float *const w = matrix + z->at[k] * stride;
-        const gs_vf number = gs_splat(x[z->at[k]]);
+    EACH_NONZERO(z) {
+        const float *const w = matrix + c * stride;
+        const gs_vf number = gs_splat(x[c]);
         _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
             sum[i] += number * gs_load(w + (i + 1 < n ? i * GS_LANES : tail));
     }
@@ -488,14 +515,22 @@ GS_INLINE void add_nonzeros(float *sum, const float *x, const nonzeros *z, const
     gs_vf row[GS_MOST_VECTORS];
     _Pragma("GCC unroll 8") for (uint32_t i = 0; i < n; i++)
         row[i] = gs_load(y + (i + 1 < n ? i * GS_LANES : tail));
-    for (uint32_t k = 0; k < z->n; k++) {
-        float *const to = sum + z->at[k] * stride;
-        const gs_vf number = gs_splat(x[z->at[k]]);
+    EACH_NONZERO(z) {
+        float *const to = sum + c * stride;
+        const gs_vf number = gs_splat(x[c]);
         const gs_vf last = gs_load(to + tail) + number * row[n - 1];
         _Pragma("GCC unroll 8") for (uint32_t i = 0; i + 1 < n; i++)
             gs_store(to + i * GS_LANES, gs_load(to + i * GS_LANES) + number * row[i]);
         gs_store(to + tail, last);
     }
+}
+
+/* Bits of a tile's edges, or NULL where there are none. */
+static uint64_t *bits_of(const gs_cpu_edge_frame *f, const gs_cpu_edge_value *v)
+{
+    if (v->form == GS_CPU_EDGE_NOTHING)
+        return NULL;
+    return v->slot == f->plan->picked ? f->tile->bits : (uint64_t *)(void *)gs_slot(f, v->slot);
 }
 
 static void run_sparse_outer(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
@@ -504,11 +539,12 @@ static void run_sparse_outer(const gs_cpu_edge_frame *f, const gs_cpu_edge_step 
     const uint32_t vectors = (s->width + GS_LANES - 1) / GS_LANES,
                    blocks = (vectors + GS_MOST_VECTORS - 1) / GS_MOST_VECTORS;
     float *const sum = f->work->outer + s->stride;
+    const uint64_t *const bits = bits_of(f, &s->c);
     nonzeros z;
 
     for (uint32_t e = 0; e < f->tile->edges; e++) {
         const float *const x = gs_row(&a, e), *const y = gs_row(&b, e);
-        find_nonzeros(&z, x, s->a.width);
+        find_nonzeros(&z, x, s->a.width, bits == NULL ? NULL : bits + (size_t)e * (s->c.width / 2));
         for (uint32_t i = 0; i < blocks; i++) {
             const uint32_t from = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
             const uint32_t columns = (next < s->width ? next : s->width) - from;
@@ -534,11 +570,14 @@ static void run_sparse(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
     const uint32_t vectors = (s->width + GS_LANES - 1) / GS_LANES,
                    blocks = (vectors + GS_MOST_VECTORS - 1) / GS_MOST_VECTORS;
     float *dst = gs_slot(f, s->dst);
+    const uint64_t *const bits = bits_of(f, &s->c);
     nonzeros z;
 
     for (uint32_t e = 0; e < f->tile->edges; e++, dst += s->width) {
         const float *const x = gs_row(&a, e);
-        find_nonzeros(&z, x, s->a.width);
+        if (s->a.form == GS_CPU_EDGE_OPERAND && e + ROWS_AHEAD < f->tile->edges)
+            prefetch_row(gs_row(&a, e + ROWS_AHEAD), (s->a.width + GS_LANES - 1) / GS_LANES);
+        find_nonzeros(&z, x, s->a.width, bits == NULL ? NULL : bits + (size_t)e * (s->c.width / 2));
         for (uint32_t i = 0; i < blocks; i++) {
             const uint32_t from = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;
             const uint32_t columns = (next < s->width ? next : s->width) - from;
@@ -651,13 +690,36 @@ static bool has_zero(const gs_cpu_rows *a, uint32_t edges, uint32_t width)
     return false;
 }
 
+static void run_equal(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a), b = gs_value_rows(f, &s->b);
+    const uint32_t words = s->width / 2, width = GS_MAX(s->a.width, s->b.width);
+    uint64_t *to = (uint64_t *)(void *)gs_slot(f, s->dst);
+
+    for (uint32_t e = 0; s->dst != f->plan->picked && e < f->tile->edges; e++)
+        for (uint32_t w = 0; w < words; w++, to++) {
+            const uint32_t from = 64 * w, end = GS_MIN(width, from + 64);
+            const float *const x = gs_row(&a, e), *const y = gs_row(&b, e);
+            *to = s->a.width == 1 ? equal_columns(y, x, true, from, end)
+                                  : equal_columns(x, y, s->b.width == 1, from, end);
+        }
+}
+
 static void run_else(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
+    static const float none = 0;
     const gs_cpu_rows a = gs_value_rows(f, &s->a), other = gs_value_rows(f, &s->c);
     float *to = gs_slot(f, s->b.slot);
+    uint64_t *bits = s->sparse ? bits_of(f, &s->b) : NULL;
+
     for (uint32_t e = 0; e < f->tile->edges; e++, to += s->width) {
         const float *const x = gs_row(&a, e), *const y = gs_row(&other, e);
-        for (uint32_t c = 0; c < s->width; c++)
+        for (uint32_t from = 0; s->sparse && from < s->width; from += 64, bits++) {
+            const uint32_t end = GS_MIN(s->width, from + 64);
+            const uint64_t zero = equal_columns(x, &none, true, from, end);
+            *bits = (*bits & ~zero) | (zero & ~equal_columns(y, &none, true, from, end));
+        }
+        for (uint32_t c = 0; !s->sparse && c < s->width; c++)
             to[c] = x[c] != 0 ? to[c] : y[c];
     }
 }
@@ -687,6 +749,7 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         [GS_CPU_EDGE_KEEP] = run_keep,
         [GS_CPU_EDGE_OUTER] = run_outer,
         [GS_CPU_EDGE_ATTEND] = GS_KERNEL(edge_attend),
+        [GS_CPU_EDGE_EQUAL] = run_equal,
         [GS_CPU_EDGE_ELSE] = run_else,
         [GS_CPU_EDGE_KINDS] = NULL,
     };
@@ -701,7 +764,8 @@ static uint32_t steps_passed(const gs_cpu_edge_frame *f, const gs_cpu_edge_step 
 {
     if (s->kind == GS_CPU_EDGE_UNLESS) {
         const gs_cpu_rows a = gs_value_rows(f, &s->a);
-        return 1 + (has_zero(&a, f->tile->edges, s->width) ? 0 : s->skipped);
+        const bool known = f->plan->picked != GS_NONE && s->a.p == f->plan->who.p && s->a.form == f->plan->who.form;
+        return 1 + ((known ? f->tile->ties : has_zero(&a, f->tile->edges, s->width)) ? 0 : s->skipped);
     }
     return 1 + s->links;
 }
@@ -717,6 +781,8 @@ void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_wor
         GS_KERNEL(edge_rows)(plan, work);
         return;
     }
+    for (uint32_t i = 0; plan->picked != GS_NONE && i < 2; i++)
+        tile[i].bits = (uint64_t *)(void *)(work->scratch + plan->picked_at[i] * plan->tile);
     cursor_start(&c, plan, work);
     bool more = next_full_tile(&c, plan, &tile[0]);
     for (uint32_t i = 0; more; i ^= 1) {
