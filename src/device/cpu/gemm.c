@@ -271,15 +271,18 @@ bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows)
     float *const c = s->dst + (size_t)first * s->width;
     const float beta = s->adds ? 1.0f : 0.0f;
 
+    const uint32_t from = s->weight.first;
+
     if (s->weight.transposed != NULL)
-        return gs_cpu__steady_rows(rows, s->width, s->a_width, a, s->a_width, s->weight.transposed, s->width, beta, c,
-                                   s->width);
+        return gs_cpu__steady_rows(rows, s->width, s->a_width, a, s->a_width,
+                                   s->weight.transposed + (size_t)from * s->width, s->width, beta, c, s->width);
     if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
         return fan_rows(s, a, c, rows);
     /* matmul_t: x[., in] w[out, in]'; matmul: x[., out] w[out, in] */
     if (s->op == GS_OP_MATMUL_T)
-        return sgemm('N', 'T', rows, s->width, s->a_width, a, s->a_width, s->weight.at, wide, beta, c, s->width);
-    return gs_cpu__steady_rows(rows, s->width, s->a_width, a, s->a_width, s->weight.at, wide, beta, c, s->width);
+        return sgemm('N', 'T', rows, s->width, s->a_width, a, s->a_width, s->weight.at + from, wide, beta, c, s->width);
+    return gs_cpu__steady_rows(rows, s->width, s->a_width, a, s->a_width, s->weight.at + (size_t)from * wide, wide,
+                               beta, c, s->width);
 }
 
 bool gs_cpu__outer_is_transposed(const gs_cpu_step *s)
@@ -289,16 +292,20 @@ bool gs_cpu__outer_is_transposed(const gs_cpu_step *s)
 
 bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, float *sum, bool add)
 {
+    const uint32_t some = s->weight.some; /* OUTER: columns of b; the others of the gradient are 0 */
+    if (s->op == GS_OP_OUTER && some < s->weight.cols && !add)
+        memset(sum, 0, (size_t)s->weight.rows * s->weight.cols * sizeof(*sum));
     if (gs_cpu__outer_is_transposed(s)) {
-        const uint32_t out = s->weight.rows, in = s->weight.cols;
-        return sgemm('T', 'N', in, out, rows, s->b.p + (size_t)first * in, in, s->a.p + (size_t)first * out, out,
-                     add ? 1.0f : 0.0f, sum, out);
+        const uint32_t out = s->weight.rows;
+        return sgemm('T', 'N', some, out, rows, s->b.p + (size_t)first * some, some, s->a.p + (size_t)first * out, out,
+                     add ? 1.0f : 0.0f, sum + (size_t)s->weight.first * out, out);
     }
     /* FAN_OUTER: the matrices side by side, as their blocks in b are; else one */
     const uint32_t matrices = s->op == GS_OP_FAN_OUTER ? s->weight.matrices : 1;
-    const uint32_t m = s->weight.rows / matrices, n = s->weight.cols * matrices;
+    const uint32_t m = s->weight.rows / matrices, wide = s->weight.cols * matrices,
+                   n = s->op == GS_OP_FAN_OUTER ? wide : some;
     return sgemm('T', 'N', m, n, rows, s->a.p + (size_t)first * m, m, s->b.p + (size_t)first * n, n, add ? 1.0f : 0.0f,
-                 sum, n);
+                 sum + s->weight.first, wide);
 }
 
 /* How an outer product [out, in] over `rows` is cut. Chunks beyond one need

@@ -2,6 +2,7 @@
 #include "device/cpu/steps.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/philox.h" /* gs_random_key */
 #include "base/size.h"
@@ -262,6 +263,73 @@ static void join_fold(gs_cpu_step *step, const gs_vertex_launch *l, uint32_t fol
     m->joined = true;
 }
 
+static bool is_concat(gs_op op) { return op == GS_OP_CONCAT; }
+
+/* The instruction that writes the register, or NULL. */
+static const gs_instr *writer_of(const gs_vertex_launch *l, const gs_operand *o)
+{
+    for (uint32_t i = 0; i < l->stage->instrs && o->kind == GS_FROM_REG; i++)
+        if (!gs_op_into_param(l->stage->instr[i].op) && l->stage->instr[i].dst == o->index)
+            return &l->stage->instr[i];
+    return NULL;
+}
+
+/* Columns of 0 as ir has them (gs_ir__zeros()): which degrees are below 0. */
+static bool is_zeros(const gs_vertex_launch *l, gs_operand o)
+{
+    static const gs_op path[] = {GS_OP_EXPAND, GS_OP_STEP, GS_OP_NEG};
+    for (uint32_t i = 0; i < GS_ARRAY_LEN(path); i++) {
+        const gs_instr *const in = writer_of(l, &o);
+        if (in == NULL || in->op != path[i])
+            return false;
+        o = in->a;
+    }
+    const gs_reg *const r = &l->stage->reg[o.index];
+    return r->kind == GS_REG_LOAD && strcmp(l->program->array[r->array].name, "in_degree") == 0;
+}
+
+/* A product, or a gradient, of columns beside columns of 0, which stand for a part of a matrix and which nothing else
+ * reads: it takes the columns alone, by their part, and the step that lays both side by side has nothing left to do. No
+ * step in between may use their memory. */
+static void join_columns(gs_cpu_step *step, const gs_vertex_launch *l, uint32_t product)
+{
+    gs_cpu_step *const s = &step[product];
+    const gs_instr *const in = &l->stage->instr[product];
+    const bool outer = in->op == GS_OP_OUTER;
+    if (!outer && in->op != GS_OP_MATMUL && in->op != GS_OP_MATMUL_T)
+        return;
+    const uint32_t concat = maker_of(l, outer ? &in->b : &in->a, product, is_concat);
+    if (concat == product || gs_cpu__stands_alone(s, l->rows))
+        return;
+    const gs_instr *const of = &l->stage->instr[concat];
+    const bool behind = is_zeros(l, of->a);
+    if (behind == is_zeros(l, of->b))
+        return;
+    const gs_cpu_range kept = step[concat].reg[behind ? 2 : 1];
+    for (uint32_t i = concat + 1; i <= product; i++)
+        if (step[i].dst != NULL && !is_apart(step[i].reg[0], kept, l->rows))
+            return;
+    s->weight.first = behind ? l->stage->reg[of->a.index].width : 0;
+    s->weight.some = l->stage->reg[(behind ? of->b : of->a).index].width;
+    s->a_width = outer ? s->a_width : s->weight.some;
+    *(outer ? &s->b.p : &s->a.p) = (const float *)(const void *)kept.p;
+    s->reg[1] = kept;
+    step[concat].joined = true;
+}
+
+/* Columns that only such steps read. */
+static void leave_out_zeros(gs_cpu_step *step, const gs_vertex_launch *l, uint32_t zeros)
+{
+    const gs_instr *const in = &l->stage->instr[zeros];
+    bool read = in->op != GS_OP_EXPAND || l->stage->reg[in->dst].array != GS_NONE;
+    for (uint32_t i = zeros + 1; i < l->stage->instrs && !read; i++)
+        for (uint32_t o = 0; o < gs_op_inputs(l->stage->instr[i].op); o++) {
+            const gs_operand *const of = gs_instr_operand(&l->stage->instr[i], o);
+            read |= of->kind == GS_FROM_REG && of->index == in->dst && !(step[i].joined && is_concat(step[i].op));
+        }
+    step[zeros].joined |= !read;
+}
+
 /* Joins products and finds the runs and blocks of the launch's steps, all looked up. Returns the number of steps, or
  * the first one of a run whose partial sums were not prepared for. */
 static uint32_t find_runs(gs_cpu *cpu, const gs_vertex_launch *l)
@@ -271,6 +339,10 @@ static uint32_t find_runs(gs_cpu *cpu, const gs_vertex_launch *l)
         join_products(cpu->step, l, i);
     for (uint32_t i = 0; i < n; i++)
         join_fold(cpu->step, l, i);
+    for (uint32_t i = 0; i < n; i++)
+        join_columns(cpu->step, l, i);
+    for (uint32_t i = 0; i < n; i++)
+        leave_out_zeros(cpu->step, l, i);
     cut_runs(cpu->step, n, l->rows);
     if (l->rows >= FEW_ROWS)
         find_windows(cpu->step, n, l->rows);
@@ -473,6 +545,7 @@ static gs_status resolve_reduce(const lookup *k)
         s->b.p = operand_register(k, &k->instr->b, GS_F32, s->weight.matrices * w->cols, &st);
         return st;
     }
+    s->weight.some = w->cols;
     s->a.p = operand_register(k, &k->instr->a, GS_F32, w->rows, &st);
     s->b.p = operand_register(k, &k->instr->b, GS_F32, w->cols, &st);
     return st;

@@ -30,6 +30,8 @@ typedef struct gs_cpu_weight {
     const float *at;
     uint32_t rows, cols;
     uint32_t matrices;       /* FAN...: in the parameter, one above the other */
+    uint32_t first, some;    /* MATMUL, MATMUL_T: a goes by the part from this row or column on; OUTER: its gradient has
+                              * `some` columns from this one on, the others are 0 */
     const float *transposed; /* MATMUL_T, FAN, FAN_T: the weight as [a_width, width], or NULL */
 } gs_cpu_weight;
 
@@ -60,7 +62,8 @@ struct gs_cpu_step {
     gs_cpu_dropout dropout;
     gs_cpu_weight weight;    /* products */
     bool adds;               /* products: to what is in dst */
-    bool joined;             /* ADD: the products that it adds up have done so; MUL: the FOLD behind it does so */
+    bool joined;             /* ADD: the products that it adds up have done so; MUL: the FOLD behind it does so; CONCAT:
+                              * the product behind it takes one side; EXPAND: nothing reads it */
     gs_cpu_mix mix;          /* MIX, MIX_T; MIX_OUTER: `each` alone */
     float *grad;             /* REDUCE */
     double *statistic;       /* STATISTIC: [2 * width] */
