@@ -1,6 +1,7 @@
 /* batch_slot.c - a batch meets the plan: its rows are picked and its edges cut for each stage, and on a device with
  * memory of its own both are sent there. Where that has two slots, a thread picks batches and one sends them, while a
  * pass runs on the one before these. */
+#include <assert.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -446,6 +447,7 @@ static bool take_ahead(gs_batch_slots *s, const gs_batch *batch)
         s->begun = s->picked = s->sent = s->taken + 1;
     }
     s->taken++;
+    assert(s->taken <= s->sent && s->sent <= s->picked && s->picked <= s->begun);
     pthread_mutex_unlock(&s->lock);
     return ahead;
 }

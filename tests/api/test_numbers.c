@@ -121,6 +121,31 @@ static void numbers__of_a_prediction_are_looked_at(void **state)
     gs_run_close(run);
 }
 
+/* What an operation was given is computed again, sums within rows, too: of one column, the first. */
+static void numbers__of_an_operation_are_named(void **state)
+{
+    gs_train_options o = api_options();
+    gs_evaluation e;
+    gs_tensor_info t;
+    gs_run *run = NULL;
+
+    (void)state;
+    o.layers = 1;
+    o.model = "layer far(h[in]) -> [out]:\n    param W[out, in], c[out]\n    x = v.h @ W'\n"
+              "    return exp(dot(x, c)) * x\n";
+    gs_assert_ok(gs_run_open(&run, api_store, &o, GS_RUN_PREDICT));
+    fill_tensors(run, 1.0f);
+    for (uint32_t i = 0; i < gs_run_tensors(run); i++) {
+        gs_assert_ok(gs_run_tensor(run, i, &t));
+        float c[API_CLASSES] = {2000.0f};
+        if (t.count == API_CLASSES)
+            gs_assert_ok(gs_run_set_tensor(run, i, c, t.count));
+    }
+    gs_assert_fails(gs_run_evaluate(run, &e), GS_EDEVICE, "the loss of these weights is ");
+    assert_says("exp of ");
+    gs_run_close(run);
+}
+
 static void numbers__not_finite_are_no_tensor(void **state)
 {
     gs_train_options o = api_options();
@@ -145,6 +170,7 @@ int main(void)
         cmocka_unit_test(numbers__the_last_good_weights_are_kept),
         cmocka_unit_test(numbers__first_weights_replace_no_file),
         cmocka_unit_test(numbers__of_a_prediction_are_looked_at),
+        cmocka_unit_test(numbers__of_an_operation_are_named),
         cmocka_unit_test(numbers__not_finite_are_no_tensor),
     };
     return cmocka_run_group_tests(tests, api_graph_make, api_graph_remove);

@@ -616,11 +616,24 @@ static void enter(struct sim *s)
     s->complete = 0;
 }
 
+/* Registers of tasks lie one behind the other, none of them nobody's. */
+static void check_registers(const gs_plan *plan, const gs_program *program)
+{
+    uint32_t regs = 0;
+    for (uint32_t i = 0; i < plan->tasks; i++) {
+        const uint32_t own = gs_task_registers(&plan->task[i], program);
+        assert_true(own == 0 || plan->task[i].first_reg == regs);
+        regs += own;
+    }
+    assert_int_equal(regs, plan->regs);
+}
+
 void plan_sim_run(const gs_plan *plan, const gs_schedule_config *config, uint32_t pass, uint32_t runs,
                   uint32_t seed)
 {
     struct sim s;
 
+    check_registers(plan, config->program);
     open_sim(&s, plan, config, NULL, seed);
     for (s.run = 0; s.run < runs; s.run++) {
         const uint32_t which = pass_of(&s, pass, s.run);
