@@ -119,25 +119,63 @@ static void observe_copies(const gs_session *s, gs_fit *fit, gs_fit *host_fit)
     }
 }
 
+/* Chunks of a sum that were joined, one after the other: one of their tasks does the work of several, so what they took
+ * is compared with all of that. */
+struct joined {
+    const gs_task *first; /* NULL: there are none */
+    findings of;
+    gs_work work;
+    double seconds, bytes;
+};
+
+static void observe_joined(struct joined *j)
+{
+    if (j->first != NULL)
+        observe_task(j->of.fit, j->of.cost, &j->work, j->seconds, j->bytes);
+    j->first = NULL;
+}
+
+static void join(struct joined *j, const gs_task *t, findings of, const gs_work *w, double seconds, double bytes)
+{
+    const gs_task *const first = j->first;
+
+    if (first == NULL || first->stage != t->stage || first->sum != t->sum || first->device != t->device) {
+        observe_joined(j);
+        *j = (struct joined){.first = t, .of = of, .work = {.kind = w->kind}};
+    }
+    for (uint32_t i = 0; i < GS_WORK_AMOUNTS; i++)
+        j->work.amount[i] += w->amount[i];
+    j->seconds += seconds;
+    j->bytes += bytes;
+}
+
 static void observe(const gs_session *s, const gs_exec_stats *x, gs_fit *fit, gs_fit *host_fit)
 {
     const gs_plan_pass *const pass = &s->plan->pass[s->pass.train];
     const uint32_t parts = gs_store_chunks(s->store)->parts;
     const gs_topology *const topology = &s->machine.wires;
     struct moved reads = moved_begin(s, GS_LANE_READ), writes = moved_begin(s, GS_LANE_WRITE);
+    struct joined joined = {.first = NULL};
     gs_work w;
 
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &s->plan->task[i];
         double begin, end;
-        if (t->kind == GS_TASK_MOVE || gs_exec_is_joined(s->run.exec, i))
+        if (t->kind == GS_TASK_MOVE)
             continue;
         const findings f = findings_on(s, fit, host_fit, t->device);
         gs_exec_span(s->run.exec, i, &begin, &end);
         gs_task_work(&w, s->program, s->edges.set, parts, t);
-        observe_task(f.fit, f.cost, &w, (end - begin) * gs_topology_speed(topology, t->device),
-                     moved_in(&reads, begin, end) + moved_in(&writes, begin, end));
+        const double seconds = (end - begin) * gs_topology_speed(topology, t->device),
+                     bytes = moved_in(&reads, begin, end) + moved_in(&writes, begin, end);
+        if (gs_exec_is_joined(s->run.exec, i)) {
+            join(&joined, t, f, &w, seconds, bytes);
+            continue;
+        }
+        observe_joined(&joined);
+        observe_task(f.fit, f.cost, &w, seconds, bytes);
     }
+    observe_joined(&joined);
     observe_copies(s, fit, host_fit);
     w = (gs_work){GS_WORK_CHECK, {(double)x->checks, (double)x->checked_bytes}};
     gs_fit_add(fit, &w, x->check_seconds, gs_cost_seconds(&s->machine.cost, &w), (double)x->checks);

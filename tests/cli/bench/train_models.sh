@@ -6,4 +6,8 @@ for model in gat sage_max sage_lstm ggcn; do
     grep -q '"gather_width": [1-9]' bench.json && grep -q '"gather_bps": [1-9]' bench.json ||
         die "$model: $(<bench.json)"
 done
+# And sums of rows are learned from where their chunks stay in memory, joined into one.
+gnnstream bench train store --model sage --layers 4 --no-hoist --epochs 1 >made
+gnnstream plan store --model sage --layers 4 --no-hoist >plan
+grep -q '^predicted from epochs of this machine' plan && ! grep -q 'defaults' plan || die "$(<plan)"
 nothing_left
