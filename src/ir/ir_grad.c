@@ -88,7 +88,7 @@ static uint32_t fit(const gs_tape *t, uint32_t to, uint32_t c)
 {
     const uint32_t want = t->ir->node[to].width, has = t->ir->node[c].width;
     if (want == 1 && has > 1)
-        return gs_ir_unary(t->ir, GS_OP_ROWSUM, c, 0.0f);
+        return gs_ir_resize(t->ir, GS_OP_FOLD, c, 1); /* which takes a product's factors */
     return want > has ? gs_ir_resize(t->ir, GS_OP_EXPAND, c, want) : c;
 }
 

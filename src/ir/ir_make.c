@@ -289,12 +289,10 @@ static uint32_t without_group_factor(gs_ir *ir, uint32_t value, uint32_t groups,
     return GS_IR_NONE;
 }
 
-/* On edges: the sum within each head of what has a factor for the head. */
+/* The sum within each head of what has a factor for the head. */
 static uint32_t fold_fold(gs_ir *ir, const gs_node *n)
 {
     uint32_t factor = GS_IR_NONE, rest;
-    if (n->type != GS_TYPE_E)
-        return GS_IR_NONE;
     rest = without_group_factor(ir, n->in[0], n->width, &factor, 0);
     return rest == GS_IR_NONE ? rest
                               : gs_ir_binary(ir, GS_OP_MUL, gs_ir_resize(ir, GS_OP_FOLD, rest, n->width), factor);

@@ -319,16 +319,21 @@ static void test_stages__attention_keeps_one_number_a_head(void **state)
 {
     /* Forward: one pass over the edges, which also adds up what the scores' gradient by destination is made of: the
      * rows, and the number 1, times the slope of the score. Backward: one pass by source, and of the softmax only the
-     * log-sum-exp is read. Where the score is no sum of numbers, its gradient has rows, and a pass. */
+     * log-sum-exp is read. Where the score is no sum of numbers, its gradient has rows, and a pass. Vertices add up
+     * columns of products: a score's two with parameters, in three stages, and three with the gradient. */
     static const uint32_t widths[] = {12, 12, 2};
     const test_case t = {.model = "gat", .layers = 1, .in = 10, .classes = 6, .heads = 2, .dropout = 0.5f},
                     rows = {.model = "gatv2", .layers = 1, .in = 10, .classes = 6, .heads = 2};
     gs_program *p = gs_program_new(), *const other = gs_program_new();
-    uint32_t passes = 0, attends = 0;
+    uint32_t passes = 0, attends = 0, folds = 0;
     (void)state;
     gs_assert_ok(compile_case(p, &t, "train"));
     for (uint32_t s = 0; s < p->stages; s++) {
         passes += p->stage[s].sums > 0;
+        for (uint32_t i = 0; i < p->stage[s].instrs; i++) {
+            folds += p->stage[s].instr[i].op == GS_OP_FOLD;
+            assert_true(p->stage[s].instr[i].op != GS_OP_ROWSUM);
+        }
         for (uint32_t i = 0; i < p->stage[s].sums; i++)
             if (p->stage[s].sum[i].kind == GS_SUM_ATTEND) {
                 assert_true(attends < GS_ARRAY_LEN(widths));
@@ -338,6 +343,7 @@ static void test_stages__attention_keeps_one_number_a_head(void **state)
     }
     assert_int_equal(passes, 2);
     assert_int_equal(attends, 3);
+    assert_int_equal(folds, 9);
     gs_program_free(p);
     gs_assert_ok(compile_case(other, &rows, "train"));
     passes = 0;
