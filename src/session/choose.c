@@ -226,16 +226,30 @@ static void close_best(choosing *c)
     gs_alloc_trim();
 }
 
-/* Has the heap room for so many bytes more? */
+/* Has the heap room for so many bytes more, of all ranks? */
 static bool has_room(const choosing *c, uint64_t bytes)
 {
-    return c->s == NULL || c->s->memory.live_most == 0 || gs_alloc_live_bytes() + bytes <= c->s->memory.live_most;
+    const uint64_t most = c->s == NULL ? 0 : c->s->memory.live_most;
+    uint8_t has = most == 0 || gs_alloc_live_bytes() + bytes <= most;
+
+    return gs_ranks_least_u8(&has, 1) == GS_OK && has != 0;
+}
+
+/* A program that fails is not the one that is taken. But ranks try the same ones, and meet: one that fails alone, and
+ * not for its budgets, ends all. The first program's failure is that of the run. */
+static gs_status of_program(const choosing *c, gs_status st)
+{
+    const bool first = c->process_bytes == 0 || c->o->trial;
+
+    if (gs_ranks_count() > 1 && !first && (st == GS_ENOMEM || st == GS_EIO))
+        gs_ranks_abort(gs_last_error());
+    return st;
 }
 
 /* A session that is compiled so, without a plan. */
 static gs_status prepare(gs_session **out, choosing *c, candidate *x, gs_variant variant)
 {
-    GS_TRY(gs_session_prepare(out, c->o, &c->scans, variant));
+    GS_TRY(of_program(c, gs_session_prepare(out, c->o, &c->scans, variant)));
     if (c->scans.store == NULL)
         c->scans.store = gs_store_share((*out)->store);
     (*out)->memory.process = c->process_bytes;
@@ -269,7 +283,7 @@ static gs_status plan(choosing *c, gs_session *s, candidate *x, bool sizes)
     s->memory.known = sizes && c->best.refused.device == 0 ? c->best.refused.host : 0;
     s->memory.least = least_bytes(c, s->variant, sizes);
     s->memory.tables_part = (c->large ? LARGE_ALIKE : ALIKE_TABLES) * c->tables_part;
-    const gs_status st = gs_session_plan(s, &effort);
+    const gs_status st = of_program(c, gs_session_plan(s, &effort));
     c->tasks += effort.tasks;
     x->found = effort.found;
     learn(x, s);
