@@ -108,16 +108,15 @@ static void tree_close(yaml_tree *y)
 /* Files above 1 MiB are GS_EFORMAT. *path must live as long. */
 static gs_status tree_open(yaml_tree **out, const char *path)
 {
-    yaml_tree *y = gs_calloc(1, sizeof(*y));
     GS_FREED char *text = NULL;
     uint64_t bytes = 0;
-    gs_status st;
 
+    GS_TRY(gs_file_read_all(&text, &bytes, path, GS_MIB));
+    yaml_tree *const y = gs_calloc(1, sizeof(*y));
     if (y == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
     y->path = path;
-    if ((st = gs_file_read_all(&text, &bytes, path, GS_MIB)) == GS_OK)
-        st = load(y, text, bytes);
+    const gs_status st = load(y, text, bytes);
     if (st == GS_OK)
         *out = y;
     else

@@ -84,19 +84,16 @@ static gs_status read_directory(gs_npz *z)
 
 gs_status gs_part__npz_open(gs_npz **out, const char *path)
 {
-    gs_npz *z = gs_calloc(1, sizeof(*z));
-    gs_status st;
+    GS_ENDS(gs_part__npz_close_at) gs_npz *z = gs_calloc(1, sizeof(*z));
 
     if (z == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
     z->path = path;
     z->zip = unzOpen64(path);
-    st = z->zip != NULL ? read_directory(z) : damaged(z, "it has no directory at its end");
-    if (st == GS_OK)
-        *out = z;
-    else
-        gs_part__npz_close(z);
-    return st;
+    GS_TRY(z->zip != NULL ? read_directory(z) : damaged(z, "it has no directory at its end"));
+    *out = z;
+    z = NULL;
+    return GS_OK;
 }
 
 void gs_part__npz_close(gs_npz *z)

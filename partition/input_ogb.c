@@ -342,19 +342,17 @@ static gs_status read_value(typed_folder *f, has *by_type, const char *type, con
 /* A table of two lines, types and values. */
 static gs_status read_values(typed_folder *f, has *by_type, const char *folder, const char *name)
 {
-    lines l;
-    gs_status st = read_lines(&l, folder, f->job, name);
+    GS_ENDS(lines_free) lines l = {0};
 
-    if (st == GS_OK && l.count != 2)
-        st = gs_fail(GS_EFORMAT, "%s: is not a line of types and one of %s", l.path,
-                     by_type == NULL ? "numbers" : "True and False");
+    GS_TRY(read_lines(&l, folder, f->job, name));
+    if (l.count != 2)
+        return gs_fail(GS_EFORMAT, "%s: is not a line of types and one of %s", l.path,
+                       by_type == NULL ? "numbers" : "True and False");
     char *types = l.line[0], *values = l.line[1];
-    for (char *type; st == GS_OK && (type = strsep(&types, ",")) != NULL;)
-        st = read_value(f, by_type, type, strsep(&values, ","), l.path);
-    if (st == GS_OK && values != NULL)
-        st = gs_fail(GS_EFORMAT, "%s: line 2: has more values than there are types in line 1", l.path);
-    lines_free(&l);
-    return st;
+    for (char *type; (type = strsep(&types, ",")) != NULL;)
+        GS_TRY(read_value(f, by_type, type, strsep(&values, ","), l.path));
+    return values == NULL ? GS_OK
+                          : gs_fail(GS_EFORMAT, "%s: line 2: has more values than there are types in line 1", l.path);
 }
 
 static gs_status read_vertices(typed_folder *f)
@@ -457,16 +455,15 @@ static gs_status list_relations(lines *out, const typed_folder *f)
 
 static gs_status read_relations(typed_folder *f)
 {
-    lines l;
-    gs_status st = f->archive[EDGES] != NULL ? list_relations(&l, f) : read_lines(&l, f->in->path, f->job, TRIPLETS);
+    GS_ENDS(lines_free) lines l = {0};
 
-    if (st == GS_OK && l.count == 0)
-        st = gs_fail(GS_EFORMAT, "%s: lists no relation", l.path);
+    GS_TRY(f->archive[EDGES] != NULL ? list_relations(&l, f) : read_lines(&l, f->in->path, f->job, TRIPLETS));
+    if (l.count == 0)
+        return gs_fail(GS_EFORMAT, "%s: lists no relation", l.path);
     qsort(l.line, l.count, sizeof(l.line[0]), by_text);
-    for (uint32_t k = 0; k < l.count && st == GS_OK; k++)
-        st = read_relation(f, l.line[k], l.path);
-    lines_free(&l);
-    return st;
+    for (uint32_t k = 0; k < l.count; k++)
+        GS_TRY(read_relation(f, l.line[k], l.path));
+    return GS_OK;
 }
 
 /* -- what the types have */

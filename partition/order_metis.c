@@ -166,20 +166,19 @@ static gs_status call_metis(idx_t *part, const gs_metis_graph *g, const gs_metis
 gs_status gs_part__metis_cut(uint32_t *part, bool *bundled, gs_metis_graph *g, const gs_metis_call *call)
 {
     const uint64_t vertices = (uint64_t)g->vertices;
-    gs_metis_bundles b;
-    gs_status st = gs_part__metis_bundle(&b, g, call->parts);
+    GS_ENDS(gs_part__metis_bundles_free) gs_metis_bundles b = {0};
 
-    *bundled = st == GS_OK && b.of != NULL;
+    *bundled = false;
+    GS_TRY(gs_part__metis_bundle(&b, g, call->parts));
+    *bundled = b.of != NULL;
     if (!*bundled)
-        return st != GS_OK ? st : call_metis((idx_t *)part, g, call);
-    idx_t *const own = gs_malloc_array((uint64_t)b.vertices, sizeof(*own));
-    st = own != NULL ? call_metis(own, g, call)
-                     : gs_fail(GS_ENOMEM, "no memory for %lld bundles of components", (long long)b.vertices);
-    for (uint64_t v = 0; v < vertices && st == GS_OK; v++)
+        return call_metis((idx_t *)part, g, call);
+    GS_FREED idx_t *const own = gs_malloc_array((uint64_t)b.vertices, sizeof(*own));
+    GS_TRY(own != NULL ? call_metis(own, g, call)
+                       : gs_fail(GS_ENOMEM, "no memory for %lld bundles of components", (long long)b.vertices));
+    for (uint64_t v = 0; v < vertices; v++)
         part[v] = (uint32_t)own[b.of[v]];
-    gs_free(own);
-    gs_part__metis_bundles_free(&b);
-    return st;
+    return GS_OK;
 }
 
 /* ---- intervals by METIS ----------------------------------------------------------- */

@@ -48,22 +48,17 @@ static uint32_t request_count(const gs_disk_probe *p, uint64_t run_bytes)
 static gs_status open_scratch(gs_disk_probe *p, const char *dir)
 {
     char name[GS_TEMPORARY_BYTES];
-    gs_status st;
 
     gs_temporary_name(name, "limits");
-    char *const path = gs_path_join(dir, name);
+    GS_FREED char *const path = gs_path_join(dir, name);
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
-    if ((st = gs_io_add_file(p->io, &p->file, path, GS_IO_CREATE)) != GS_OK) {
-        gs_free(path);
-        return st;
-    }
+    GS_TRY(gs_io_add_file(p->io, &p->file, path, GS_IO_CREATE));
     p->sync_fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (p->sync_fd < 0)
-        st = gs_fail_errno(errno, "%s: cannot be opened", path);
+    const int err = errno;
     unlink(path); /* from here on nobody can leave it behind */
-    gs_free(path);
-    return st != GS_OK ? st : gs_io_set_size(p->io, p->file, p->file_bytes);
+    return p->sync_fd < 0 ? gs_fail_errno(err, "%s: cannot be opened", path)
+                          : gs_io_set_size(p->io, p->file, p->file_bytes);
 }
 
 gs_status gs_disk_probe_open(gs_disk_probe *out, const char *dir, uint64_t bytes, gs_io_backend backend,

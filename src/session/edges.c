@@ -772,7 +772,7 @@ static gs_status write_set(gs_session *s, uint32_t k, const char *path)
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint64_t n = (uint64_t)t->parts * t->parts;
     gs_pruned_edges *const l = &s->edges.pruned[k];
-    uint8_t *const wanted = gs_calloc(n, 1);
+    GS_FREED uint8_t *const wanted = gs_calloc(n, 1);
     writing w = {.filter = filter_of(s, l), .table = t, .pruned = l, .path = path, .fd = -1,
                  .capacity = GS_BLOCK_BYTES};
     gs_status st = GS_ENOMEM;
@@ -807,7 +807,6 @@ done:
     if (w.buffer != NULL)
         gs_free_pages(w.buffer, w.capacity);
     gs_free(w.filter.seen);
-    gs_free(wanted);
     return st;
 }
 

@@ -189,26 +189,29 @@ static gs_status each_in_block(sweep *w, uint64_t first, uint64_t count, gs_labe
     return st;
 }
 
+static void sweep_end(sweep *w)
+{
+    gs_block_reader_close(&w->labels);
+    gs_block_reader_close(&w->split);
+}
+
 gs_status gs_session_each_label(const gs_session *s, gs_label_fn *fn, void *context)
 {
     const volatile int *const stop = s->config.options->stop;
-    sweep w = {0};
-    gs_status st;
+    GS_ENDS(sweep_end) sweep w = {0};
 
     if (!s->pass.labelled)
         return GS_OK;
-    if ((st = gs_block_reader_open(&w.labels, s->store, GS_ARRAY_LABELS)) == GS_OK)
-        st = gs_block_reader_open(&w.split, s->store, GS_ARRAY_SPLIT);
-    const uint64_t element = st == GS_OK ? gs_dtype_bytes(w.labels.info->dtype) : 1;
-    for (uint64_t at = 0, block = 0, bytes; st == GS_OK && at < w.labels.info->bytes; at += bytes, block++) {
+    GS_TRY(gs_block_reader_open(&w.labels, s->store, GS_ARRAY_LABELS));
+    GS_TRY(gs_block_reader_open(&w.split, s->store, GS_ARRAY_SPLIT));
+    const uint64_t element = gs_dtype_bytes(w.labels.info->dtype);
+    for (uint64_t at = 0, block = 0, bytes; at < w.labels.info->bytes; at += bytes, block++) {
         if (stop != NULL && *stop)
-            st = gs_fail(GS_EINTERRUPTED, "%s: interrupted", w.labels.path);
-        else if ((st = gs_block_reader_next(&w.labels, block, &bytes)) == GS_OK)
-            st = each_in_block(&w, at / element, bytes / element, fn, context);
+            return gs_fail(GS_EINTERRUPTED, "%s: interrupted", w.labels.path);
+        GS_TRY(gs_block_reader_next(&w.labels, block, &bytes));
+        GS_TRY(each_in_block(&w, at / element, bytes / element, fn, context));
     }
-    gs_block_reader_close(&w.labels);
-    gs_block_reader_close(&w.split);
-    return st;
+    return GS_OK;
 }
 
 /* ---- counting ------------------------------------------------------------- */

@@ -682,38 +682,37 @@ static gs_status names_end(const array_scan *scan, const gs_window *w)
                    of_types ? "types of edges" : "vertices");
 }
 
+static void array_scan_end(array_scan *scan)
+{
+    gs_free(scan->names);
+    gs_free(scan->seen);
+}
+
 static gs_status array_verify(const gs_store *s, gs_array_id id, uint64_t window_bytes)
 {
     const gs_array_info *a = gs_store_array(s, id);
     const gs_extent x = gs_store_array_extent(s, id);
     const uint64_t end = GS_MIN(x.first + x.bytes, a->bytes); /* of a shard, perhaps before that of the rows */
-    array_scan scan = {.store = s, .id = id};
+    GS_ENDS(array_scan_end) array_scan scan = {.store = s, .id = id};
     GS_ENDS(gs_window__close) gs_window w = GS_WINDOW_NONE;
-    gs_status st = gs_window__open(&w, gs_store_array_path(s, id), x.first, window_bytes, 0);
 
-    if (st == GS_OK && id == GS_ARRAY_INPUT_ID) {
-        scan.seen = gs_calloc(gs_div_up(gs_store_get_info(s)->vertices, 64), sizeof(*scan.seen));
-        if (scan.seen == NULL)
-            st = gs_fail(GS_ENOMEM, "%s: no memory for a bit a vertex", w.path);
-    }
-    if (st == GS_OK && element[id].check == names_check &&
-        (scan.names = gs_calloc(1, sizeof(*scan.names))) == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: no memory for a name", w.path);
-    for (uint64_t block = x.first / GS_SUM_BYTES; st == GS_OK && block * GS_SUM_BYTES < end; block++) {
+    GS_TRY(gs_window__open(&w, gs_store_array_path(s, id), x.first, window_bytes, 0));
+    if (id == GS_ARRAY_INPUT_ID &&
+        (scan.seen = gs_calloc(gs_div_up(gs_store_get_info(s)->vertices, 64), sizeof(*scan.seen))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a bit a vertex", w.path);
+    if (element[id].check == names_check && (scan.names = gs_calloc(1, sizeof(*scan.names))) == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for a name", w.path);
+    for (uint64_t block = x.first / GS_SUM_BYTES; block * GS_SUM_BYTES < end; block++) {
         const uint64_t offset = block * GS_SUM_BYTES, bytes = GS_MIN(a->bytes - offset, GS_SUM_BYTES);
         const void *data = NULL;
-        if ((st = gs_window__get(&w, &data, offset, bytes, UINT64_MAX)) == GS_OK)
-            st = block_check(&scan, &w, data, block, bytes);
+        GS_TRY(gs_window__get(&w, &data, offset, bytes, UINT64_MAX));
+        GS_TRY(block_check(&scan, &w, data, block, bytes));
     }
-    if (st == GS_OK && x.bytes > 0 && end == a->bytes)
-        st = padding_check(&w, a->bytes);
-    if (st == GS_OK && id == GS_ARRAY_SPLIT)
-        st = splits_check(&scan, &w);
-    if (st == GS_OK && scan.names != NULL && x.bytes > 0)
-        st = names_end(&scan, &w);
-    gs_free(scan.names);
-    gs_free(scan.seen);
-    return st;
+    if (x.bytes > 0 && end == a->bytes)
+        GS_TRY(padding_check(&w, a->bytes));
+    if (id == GS_ARRAY_SPLIT)
+        GS_TRY(splits_check(&scan, &w));
+    return scan.names != NULL && x.bytes > 0 ? names_end(&scan, &w) : GS_OK;
 }
 
 gs_status gs_store_verify(const gs_store *s, uint64_t memory)

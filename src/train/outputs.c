@@ -522,17 +522,13 @@ static gs_status write_windows(dealer *d)
 
 gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_job *job)
 {
-    dealer d;
-    gs_status st = dealer_init(&d, o, data_offset, job);
+    GS_ENDS(dealer_free) dealer d = {0};
 
-    if (st == GS_OK && d.windows > 1)
-        st = make_sort(&d);
-    if (st == GS_OK)
-        st = deal_all(&d);
-    if (st == GS_OK)
-        st = write_windows(&d);
-    dealer_free(&d);
-    return st;
+    GS_TRY(dealer_init(&d, o, data_offset, job));
+    if (d.windows > 1)
+        GS_TRY(make_sort(&d));
+    GS_TRY(deal_all(&d));
+    return write_windows(&d);
 }
 
 /* ---- into memory --------------------------------------------------------- */
@@ -540,13 +536,12 @@ gs_status gs_logits_write(gs_outfile *o, uint64_t data_offset, const gs_logits_j
 gs_status gs_logits_place(float *out, const gs_logits_job *job)
 {
     const uint64_t rows = rows_of_job(job), row_bytes = job->classes * sizeof(float);
-    dealer d = {.job = job, .rows = rows, .row_bytes = row_bytes, .window_rows = rows, .windows = 1,
-                .window = (unsigned char *)out,
-                .batch_rows = GS_MIN(GS_MAX(job->memory / row_bytes, 1), GS_SUM_BYTES / sizeof(uint32_t))};
-    const gs_status st = take_arrays(&d) ? deal_all(&d) : gs_fail(GS_ENOMEM, "no memory to put the logits in order");
+    GS_ENDS(dealer_free) dealer d = {
+        .job = job, .rows = rows, .row_bytes = row_bytes, .window_rows = rows, .windows = 1,
+        .window = (unsigned char *)out,
+        .batch_rows = GS_MIN(GS_MAX(job->memory / row_bytes, 1), GS_SUM_BYTES / sizeof(uint32_t))};
 
-    dealer_free(&d);
-    return st;
+    return take_arrays(&d) ? deal_all(&d) : gs_fail(GS_ENOMEM, "no memory to put the logits in order");
 }
 
 /* ---- ids of the input ---------------------------------------------------- */

@@ -77,14 +77,14 @@ static gs_status write_rows(void *context, uint32_t rows, uint32_t table, gs_out
                                .form = GS_LOGITS_ROWS, .memory = s->memory.logits, .context = &x,
                                .scratch_dir = gs_session_scratch_dir(s)}; /* a run that was stopped is saved, too */
     const uint64_t bytes = gs_store_get_info(s->store)->vertices * x.columns * sizeof(float);
-    gs_status st = GS_OK;
+    GS_FREED float *const whole = blocks > 1 ? gs_malloc(GS_MAX(BLOCK_ROWS_BYTES, x.width * sizeof(float))) : NULL;
 
-    if (blocks > 1 && (x.whole = gs_malloc(GS_MAX(BLOCK_ROWS_BYTES, x.width * sizeof(float)))) == NULL)
+    if (blocks > 1 && whole == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to write table %s", o->path, t->name);
-    for (x.block = 0; x.block < blocks && st == GS_OK; x.block++)
-        st = gs_logits_write(o, at + x.block * bytes, &job);
-    gs_free(x.whole);
-    return st;
+    x.whole = whole;
+    for (x.block = 0; x.block < blocks; x.block++)
+        GS_TRY(gs_logits_write(o, at + x.block * bytes, &job));
+    return GS_OK;
 }
 
 typedef struct reading {
