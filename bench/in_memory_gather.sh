@@ -109,7 +109,7 @@ this_pass = next(p for p in trace["otherData"]["plan"]["passes"] if p["name"] ==
 
 # Of each stage of the compiled epoch: products, and bytes of a row that are read and written.
 products, touched, width, stage = collections.defaultdict(list), collections.Counter(), {}, None
-exps, exps_of_edges, edge_width = collections.Counter(), collections.Counter(), {}
+exps, exps_of_edges, edge_width, scored = collections.Counter(), collections.Counter(), {}, set()
 array = dict(re.findall(r"^array (\S+) (\w+)\[", text := run(program, "model", model).split("the compiled epoch")[1],
                         re.M))
 for line in text.splitlines():
@@ -128,7 +128,9 @@ for line in text.splitlines():
             touched[stage] += width[to] * BYTES[kind]
         elif what in ("sum_in", "sum_out", "attend_in"):
             touched[stage] += 2 * 4 * width[to]
-            exps_of_edges[stage] += edge_width[of] if what == "attend_in" else 0
+            if what == "attend_in" and (stage, of) not in scored:  # sums by one register of scores have one
+                exps_of_edges[stage] += edge_width[of]
+                scored.add((stage, of))
         exps[stage] += width[to] * (what in EXPS)
         touched[stage] += width[to] * BYTES[array[found[6]]] if found[6] else 0
 

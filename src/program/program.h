@@ -273,6 +273,12 @@ static inline bool gs_stage_has_types(const gs_stage *s)
     return false;
 }
 
+/* Do both sums attend by the same scores, so that maxima, norms and exponentials are the same? */
+static inline bool gs_same_scores(const gs_stage *s, uint32_t a, uint32_t b)
+{
+    return s->sum[a].kind == GS_SUM_ATTEND && s->sum[b].kind == GS_SUM_ATTEND && s->sum[a].score == s->sum[b].score;
+}
+
 /* Are products with a matrix, one for all edges or that of an edge's type, made edge by edge? */
 static inline bool gs_stage_has_products(const gs_stage *s)
 {

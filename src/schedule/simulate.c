@@ -149,7 +149,10 @@ void gs_edge_program_work(gs_work *w, const gs_program *p, const gs_stage *s, do
             continue;
         }
         computed += gs_stage_sums_rows(s, i) ? 0 : (pairs ? 1 : share) * sum_columns(s, i);
-        hard += s->sum[i].kind == GS_SUM_ATTEND ? s->edge_reg[s->sum[i].score].width : 0;
+        uint32_t first = 0; /* of those by these scores, which have one exponential */
+        while (first < i && !gs_same_scores(s, first, i))
+            first++;
+        hard += first == i && s->sum[i].kind == GS_SUM_ATTEND ? s->edge_reg[s->sum[i].score].width : 0;
     }
     w->kind = GS_WORK_EDGES;
     w->amount[1] = edges;

@@ -185,12 +185,28 @@ static void test_deals__several_wait_for_wires_together(void **state)
     }
 }
 
+/* Sums that attend by the same scores have one exponential an edge, and those by others one each. */
+static void test_deals__scores_have_one_exponential(void **state)
+{
+    struct fixture f = {0};
+    gs_work w[3] = {{0}};
+    (void)state;
+    fixture_program(&f, 37, 16);
+    gs_edge_program_work(&w[0], &f.p, &f.stage[4], 100);
+    f.stage[4].sum[1] = (gs_sum){.kind = GS_SUM_ATTEND, .reg = 2, .lse = 1, .value = 3, .score = 1};
+    gs_edge_program_work(&w[1], &f.p, &f.stage[4], 100);
+    f.stage[4].sum[1].score = 3;
+    gs_edge_program_work(&w[2], &f.p, &f.stage[4], 100);
+    assert_true(w[0].amount[4] == 100 && w[1].amount[4] == 100 && w[2].amount[4] == 600);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_deals__stages_have_shares_of_their_own),
         cmocka_unit_test(test_deals__rows_are_transformed_where_they_are),
         cmocka_unit_test(test_deals__rows_that_are_known_hide_no_deal),
+        cmocka_unit_test(test_deals__scores_have_one_exponential),
         cmocka_unit_test(test_deals__several_wait_for_wires_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -509,7 +509,7 @@ static gs_cpu_edge_value attention(planner *p, const gs_sum *sum, uint32_t heads
     gs_cpu_edge_step attend = {.kind = GS_CPU_EDGE_ATTEND, .width = heads, .sum = p->index};
     for (uint32_t i = 0; i < p->plan->steps; i++) {
         const gs_cpu_edge_step *const s = &p->plan->step[i];
-        if (s->kind == GS_CPU_EDGE_ATTEND && gs_cpu_same_scores(p->l->stage, s->sum, p->index))
+        if (s->kind == GS_CPU_EDGE_ATTEND && gs_same_scores(p->l->stage, s->sum, p->index))
             return (gs_cpu_edge_value){.form = GS_CPU_EDGE_SLOT, .width = heads, .slot = s->dst};
     }
     attend.a = make_contiguous(p, register_value(p, sum->score, &heads), heads);

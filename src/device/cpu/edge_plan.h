@@ -171,12 +171,6 @@ static inline bool gs_cpu_has_no_edge(const float *row)
     return bits == GS_CPU_NO_EDGE;
 }
 
-/* Do both sums attend by the same scores, so that maxima and norms are the same? */
-static inline bool gs_cpu_same_scores(const gs_stage *s, uint32_t a, uint32_t b)
-{
-    return s->sum[a].kind == GS_SUM_ATTEND && s->sum[b].kind == GS_SUM_ATTEND && s->sum[a].score == s->sum[b].score;
-}
-
 /* The edges [first, end) of a tile add to one row. */
 typedef struct gs_cpu_edge_run {
     uint32_t row, first, end;

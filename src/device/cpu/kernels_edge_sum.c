@@ -601,7 +601,7 @@ static void rescale(const attended *t, size_t row, uint32_t head, float old, flo
     const float factor = gs_v_exp(gs_splat(old - new))[0];
     t->sum[t->own].norm[at] *= factor;
     for (uint32_t k = t->own; k < t->stage->sums; k++) {
-        if (!gs_cpu_same_scores(t->stage, k, t->own))
+        if (!gs_same_scores(t->stage, k, t->own))
             continue;
         const uint32_t each = t->stage->reg[t->stage->sum[k].reg].width / t->heads;
         float *const acc = t->sum[k].acc + at * each;
@@ -615,7 +615,7 @@ static void copy_norms(const attended *t, const gs_cpu_edge_tile *tile)
 {
     const gs_accumulator *const own = &t->sum[t->own];
     for (uint32_t k = t->own + 1; k < t->stage->sums; k++)
-        for (uint32_t r = 0; r < tile->runs && gs_cpu_same_scores(t->stage, k, t->own); r++) {
+        for (uint32_t r = 0; r < tile->runs && gs_same_scores(t->stage, k, t->own); r++) {
             const size_t from = (size_t)tile->run[r].row * t->heads;
             memcpy(t->sum[k].maximum + from, own->maximum + from, t->heads * sizeof(*own->maximum));
             memcpy(t->sum[k].norm + from, own->norm + from, t->heads * sizeof(*own->norm));
