@@ -439,9 +439,13 @@ gs_status gs_ranks_open(void)
                    "beside its library): install libmpich-dev or libopenmpi-dev, and build all of it again", started);
 }
 
+/* A launcher that is told to end all may do it before it has passed on what they said. */
+#define WORDS_ARRIVE 0.1
+
 void gs_ranks_abort(const char *why)
 {
     fprintf(stderr, "gnnstream: rank %u: %s\n", ranks.self, why);
+    gs_sleep(WORDS_ARRIVE);
     if (ranks.module != NULL)
         ranks.module->abort();
     _exit(1);
