@@ -141,11 +141,14 @@ for more in "--weight-decay 0.01 --norm batch" ${GS_TEST_ALL:+"--optimizer sgd -
     equal "weights with $more" "$work/two.safetensors" "$work/one.safetensors"
 done
 long=("${train[@]}" --batch-size 10 --epochs 3 --eval-every 0 --keep last)
+began=$EPOCHREALTIME
 "${long[@]}" --save "$work/one.safetensors" >"$work/stdout" 2>"$work/stderr" || fail "train 3 epochs" "$work/stderr"
+ended=$EPOCHREALTIME
 stopped=false
-for after in 0.4 0.6 0.8 1 1.5 2 3 4; do
+for part in 70 80 60 90 50 85 75 65 95 55 45 40 35 30 100 120 150 200; do # of the time that it takes, others beside it
     rm -rf "$work/within"
-    timeout -s INT $after "${long[@]}" --checkpoint "$work/within" >"$work/stdout" 2>"$work/stderr"
+    timeout -s INT "$(awk "BEGIN {print ($ended - $began) * $part / 100}")" "${long[@]}" \
+        --checkpoint "$work/within" >"$work/stdout" 2>"$work/stderr"
     grep -q 'batches of the next$' "$work/stderr" && stopped=true && break
 done
 $stopped && pass || fail "never stopped within an epoch" "$work/stderr"

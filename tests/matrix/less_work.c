@@ -26,7 +26,7 @@ static void rows_are_skipped(const char *method, const char *model)
 {
     /* Where another program reads less of whole intervals, a switch keeps to the one that selected rows have. */
     const char *const program = strcmp(model, "sage") == 0  ? "--hidden 64 --device-memory 8M --no-move"
-                                : strcmp(model, "gat") == 0 ? "--hidden 32 --device-memory 6M --no-fuse"
+                                : strcmp(model, "gat") == 0 ? "--hidden 40 --device-memory 6M --no-fuse"
                                                             : "--hidden 64 --device-memory 8M";
     const char *const line = text("%s --model %s %s --epochs 2 --seed 3 --no-cache",
                                   store_of("graph", method, 12, ""), model, program);
