@@ -180,7 +180,7 @@ static gs_status join_one(gs_cuda *c, void *const *context, uint32_t devices)
     gs_cuda_chain *const k = &c->chain;
     gs_status st = gs_cuda_enter(c);
     k->joined = true;
-    if (st == GS_OK)
+    if (st == GS_OK && devices > 1)
         st = gs_cuda_check(c, c->d->stream_create(&k->forward, GS_CU_STREAM_NON_BLOCKING), "making a stream");
     if (st == GS_OK && c->code.sequences > 0)
         st = gs_cuda_check(c, c->d->stream_create(&k->starts, GS_CU_STREAM_NON_BLOCKING), "making a stream");
@@ -335,6 +335,16 @@ static gs_status copy_from_peer(gs_cuda *c, const gs_cuda *peer, gs_cu_memory to
     return GS_OK;
 }
 
+/* Of a device that is alone in its process the first such copy makes the stream. */
+static gs_status copy_from_rank(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes)
+{
+    gs_cu_handle *const s = &c->chain.forward;
+
+    if (*s == NULL)
+        GS_TRY(gs_cuda_check(c, c->d->stream_create(s, GS_CU_STREAM_NON_BLOCKING), "making a stream"));
+    return gs_cuda_check(c, c->d->copy_in(to, from, bytes, *s), "copying from another rank");
+}
+
 gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, void *to, const void *from,
                            uint64_t bytes)
 {
@@ -347,8 +357,7 @@ gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, v
         return gs_cuda_check(c, c->d->copy_out(to, (gs_cu_memory)from, bytes, c->streams.out),
                              "copying from the device");
     if (peer == NULL)
-        return gs_cuda_check(c, c->d->copy_in((gs_cu_memory)to, from, bytes, c->chain.forward),
-                             "copying from another rank");
+        return copy_from_rank(c, (gs_cu_memory)to, from, bytes);
     return copy_from_peer(c, peer, (gs_cu_memory)to, (gs_cu_memory)from, bytes);
 }
 
