@@ -306,8 +306,9 @@ def compare(name, work, device, stem, shape, tensors, gradient, logits):
     if device == "cpu":
         hows += [[stem + "8", "--device", "cpu:2"]]
         hows += [[*how, "--host-memory", least(f"{work}/{how[0]}", shape, *how[1:])] for how in hows[1:]]
+    slopes = {n: [({k: 1}, slope) for k, slope in enumerate(values)] for n, values in gradient.items()}
     for how in hows:
-        formulas.check(work, shape, tensors, gradient, logits.tolist(), how)
+        formulas.check(work, shape, tensors, slopes, logits.tolist(), how)
     print(f"{name}: logits and gradients are PyG's: {', '.join(' '.join(how) for how in hows)}", flush=True)
 
 
