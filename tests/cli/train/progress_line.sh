@@ -40,7 +40,7 @@ gnnstream train store --model gcn --epochs 2 >result 2>err
 # before the first epoch the line names what opening is at, and how far the pass is that computes what no epoch changes
 gnnstream generate rmat wide --vertices 20000 --edges 400000 --features 32 --seed 1 >made
 gnnstream partition wide many --parts 3 --method random >made
-hops=120
+hops=600
 [ -z "${GS_SANITIZED:-}" ] || hops=20
 {
     echo 'layer hops(h[in]) -> [out]:'
