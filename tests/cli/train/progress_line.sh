@@ -21,7 +21,7 @@ _, status = os.wait()
 sys.stdout.buffer.write(text)
 sys.exit(os.waitstatus_to_exitcode(status))
 PY
-epochs=60
+epochs=300
 [ -z "${GS_SANITIZED:-}" ] || epochs=20 # of which each takes longer
 TERM=xterm python3 terminal.py gnnstream train store --model gat --heads 8 --hidden 64 --epochs $epochs >line
 tr '\r' '\n' <line >lines
