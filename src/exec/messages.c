@@ -26,13 +26,14 @@ static bool is_packed(const gs_exec *e, const gs_task *t)
     return gs_task_moves_rows(t) || (!sends(t) && !gs_device_unified(e->on[0].device));
 }
 
-/* The n-th piece of what goes, and the next one; false: there is none. */
+/* A piece of what goes, in the order of a message: bytes from the first row's on. */
 typedef struct stretch {
-    gs_row_stretch rows;
-    uint32_t next;
+    gs_row_stretch rows; /* of rows that go by themselves */
+    uint32_t next;       /* number of the piece behind it */
     gs_ranks_piece at;
 } stretch;
 
+/* False: there is none more. */
 static bool next_piece(const gs_exec *e, const gs_task *t, stretch *x)
 {
     const uint32_t n = x->next++;
