@@ -39,7 +39,7 @@ static const Elf64_Shdr *section_of(const char *image, const char *name)
 
 static void turn_to(machine_code *m, const char *kernel)
 {
-    char name[64];
+    char name[80];
     snprintf(name, sizeof(name), ".text.%s", kernel);
     const Elf64_Shdr *const code = section_of(m->image, name);
     m->code = (const unsigned char *)m->image + code->sh_offset;
