@@ -204,8 +204,7 @@ static gs_status visit_block(void *context, const gs_sort_part *p)
     uint64_t count;
     gs_status st;
 
-    if (data == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a block of %lu edges", w->job->dir, p->records);
+    GS_NEED(data != NULL, "%s: no memory for a block of %lu edges", w->job->dir, p->records);
     if ((st = gs_sort_read(p->sort, &at, data, p->records, &count)) != GS_OK ||
         (st = gs_part__job_result(w->job)) != GS_OK) {
         gs_free(data);
@@ -319,8 +318,7 @@ static gs_status add_reverses(gs_part_blocks *b, gs_part_job *job)
     if (job->ranks > 1)
         GS_TRY(gs_part__exchange_sort(&b->edges_by_end, job, &route));
     GS_FREED uint64_t *const keys = gs_malloc_array(cap, 8), *const spare = gs_malloc_array(cap, 8);
-    if (keys == NULL || spare == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to look for reverse edges", job->dir);
+    GS_NEED(keys != NULL && spare != NULL, "%s: no memory to look for reverse edges", job->dir);
     const gs_sort_spec spec = {.dir = job->dir, .name = "tmp.reversed", .buckets = b->count, .writers = 1,
                                .words = b->words, .memory = job->buffers / 8, .records = 2 * b->edges};
     GS_TRY(gs_sort_make(&reversed, &spec));

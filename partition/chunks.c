@@ -435,8 +435,7 @@ static gs_status worker_make(worker *k, writing *w, uint64_t most)
     k->stage = gs_arena_take(&k->memory, STAGE_RECORDS, w->spec->words * 4u);
     k->seen = gs_arena_take(&k->memory, ((uint64_t)w->grid.rows + 63) / 64, 8);
     k->out = gs_alloc_pages(k->out_cap);
-    if (k->memory.is_short || k->out == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to sort chunks of %lu edges", cap);
+    GS_NEED(!k->memory.is_short && k->out != NULL, "no memory to sort chunks of %lu edges", cap);
     return GS_OK;
 }
 

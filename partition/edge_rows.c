@@ -223,8 +223,7 @@ static gs_status order_parallels(const gs_chunk_view *v, uint64_t first, uint64_
 {
     GS_FREED char *const all = gs_malloc_array(end - first, bytes);
 
-    if (all == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to order %lu parallel edges", end - first);
+    GS_NEED(all != NULL, "no memory to order %lu parallel edges", end - first);
     for (uint64_t k = first; k < end; k++)
         take_payload(v, k, all + (k - first) * bytes);
     qsort_r(all, end - first, bytes, by_bytes, &bytes);

@@ -28,8 +28,7 @@ gs_status gs_part__post_make(gs_part_post **out, uint32_t words, uint64_t memory
     const uint32_t ranks = gs_ranks_count();
     gs_part_post *const p = gs_calloc(1, sizeof(*p));
 
-    if (p == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for what ranks send each other");
+    GS_NEED(p != NULL, "no memory for what ranks send each other");
     *p = (gs_part_post){.take = take, .context = context, .words = words, .ranks = ranks};
     p->room = GS_MAX(GS_MIN(memory, POST_MOST) / 2 / ranks / (words * 4u), 1);
     p->out = gs_malloc_array(p->room * ranks, words * 4u);
@@ -200,8 +199,7 @@ gs_status gs_part__count_chunks(uint64_t **count, uint64_t *largest, const gs_pa
     const uint64_t chunks = (uint64_t)o->grid.parts * o->grid.parts;
     counting x = {.o = o, .words = o->chunked[GS_BY_DEST]->spec.words};
 
-    if ((x.count = gs_calloc(chunks, sizeof(*x.count))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to count %lu chunks", chunks);
+    GS_NEED((x.count = gs_calloc(chunks, sizeof(*x.count))) != NULL, "no memory to count %lu chunks", chunks);
     *count = x.count; /* the caller's, on failure too */
     GS_TRY(each_record(o->chunked[GS_BY_DEST], job, count_edges, &x));
     GS_TRY(gs_ranks_sum_u64(x.count, chunks));
@@ -250,8 +248,7 @@ static gs_status deal_counts(gs_store_shard *shard, const uint64_t *count, const
     const gs_chunk_table t = {.vertices = o->grid.vertices, .parts = parts, .interval_rows = o->grid.rows,
                               .shared = !both, .chunk = {chunk, source}};
 
-    if (chunk == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the tables of %u parts", parts);
+    GS_NEED(chunk != NULL, "no memory for the tables of %u parts", parts);
     for (uint32_t i = 0; i < parts; i++)
         for (uint32_t j = 0; j < parts; j++) {
             chunk[(uint64_t)i * parts + j].edges = count[(uint64_t)i * parts + j];

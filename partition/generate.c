@@ -258,8 +258,7 @@ static gs_status write_array(generating *w, int file, gs_dtype dtype, uint64_t r
     uint64_t offset;
     gs_status st;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
+    GS_NEED(path != NULL, "%s: no memory for a path", w->dir);
     if ((st = gs_npy_create(&o, &offset, path, dtype, rows, cols)) == GS_OK && items != 0)
         st = write_pieces(w, &o, offset, items, bytes / items, make, file_names[file]);
     return st == GS_OK ? gs_outfile_finish(&o) : st;
@@ -301,8 +300,7 @@ static gs_status write_split(generating *w, int which)
     GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset, have = 0;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
+    GS_NEED(path != NULL, "%s: no memory for a path", w->dir);
     GS_TRY(gs_npy_create(&o, &offset, path, GS_I64, high - low, 0));
     for (uint64_t v = 0; v < w->g.n; v++) {
         const uint64_t rank = gs_part__permute(&w->g.splits, v);
@@ -324,8 +322,7 @@ static gs_status write_meta(const generating *w, const char *kind)
     GS_FREED char *path = gs_path_join(w->dir, file_names[FILE_META]);
     char text[1024];
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", w->dir);
+    GS_NEED(path != NULL, "%s: no memory for a path", w->dir);
     const int length = snprintf(
         text, sizeof(text),
         "{\n \"generator\": \"%s\",\n \"seed\": %lu,\n \"num_nodes\": %lu,\n \"num_edges\": %lu,\n"

@@ -111,8 +111,7 @@ static gs_status look_into_file(const gs_part_format **out, const char *path, ui
     GS_FREED char *const head = gs_calloc(HEAD_BYTES + 1 + GS_TEXT_PADDING, 1);
     uint64_t got = 0;
 
-    if (head == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    GS_NEED(head != NULL, "%s: no memory to read it", path);
     GS_TRY(gs_part__stream_open(&s, path, memory / 4));
     GS_TRY(gs_part__stream_read(s, head, HEAD_BYTES, &got));
     if (got == 0)
@@ -149,8 +148,7 @@ gs_status gs_part__input_open(gs_part_input *in, gs_part_job *job, const char *p
     memset(in, 0, sizeof(*in));
     gs_part__files_reset(in);
     GS_TRY(find_format(&in->format, path, job->opt->format, job->memory));
-    if ((in->path = gs_strdup(path)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
+    GS_NEED((in->path = gs_strdup(path)) != NULL, "%s: no memory for a path", path);
     return in->format->open != NULL ? in->format->open(in, job) : GS_OK;
 }
 

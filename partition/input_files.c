@@ -26,8 +26,7 @@
 
 gs_status gs_part__file_open(gs_part_file *f, const char *dir, const char *name, bool required)
 {
-    if ((f->path = gs_path_join(dir, name)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    GS_NEED((f->path = gs_path_join(dir, name)) != NULL, "%s: no memory for a path", dir);
     if (!required && gs_path_is_absent(f->path))
         return GS_OK;
     const gs_status st = gs_npy_open_any_order(&f->npy, f->any_order ? &f->transposed : NULL, f->path, 0, UINT64_MAX,
@@ -422,16 +421,14 @@ gs_status gs_part__made_begin(gs_made *m, gs_part_file *file, const gs_part_job 
     *m = (gs_made){.file = file, .offset = DATA_OFFSET};
     file->path = path;
     file->npy = (gs_npy){.fd = -1};
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", job->place);
+    GS_NEED(path != NULL, "%s: no memory for a path", job->place);
     GS_TRY(gs_unnamed_file_called(&file->npy.fd, &hidden, job->dir, "tmp.array"));
     file->npy.dims = 1; /* so that it is closed, whatever follows */
     snprintf(link, sizeof(link), "/proc/self/fd/%d", file->npy.fd); /* its only name */
     file->opened_as = gs_strdup(link);
     m->place = words_of_place(hidden, path);
     m->buffer = gs_malloc(WRITE_BYTES);
-    if (m->place == NULL || m->buffer == NULL || file->opened_as == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    GS_NEED(m->place != NULL && m->buffer != NULL && file->opened_as != NULL, "%s: no memory to read it", path);
     return GS_OK;
 }
 

@@ -203,8 +203,7 @@ gs_status gs_part__table_open(gs_part_file *f, gs_part_job *job, const char *dir
     for (size_t i = 0; i < GS_ARRAY_LEN(ends); i++) {
         snprintf(file, sizeof(file), "%.*s%s", (int)stem_bytes(name), name, ends[i]);
         char *const path = gs_path_join(dir, file);
-        if (path == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+        GS_NEED(path != NULL, "%s: no memory for a path", dir);
         if (!gs_path_is_absent(path))
             return gs_part__table_read(f, job, path, as); /* which takes the path */
         gs_free(path);
@@ -275,8 +274,7 @@ static gs_status meta_load(meta *m, const char *dir)
     uint64_t bytes;
     gs_status st = GS_OK;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    GS_NEED(path != NULL, "%s: no memory for a path", dir);
     if (!gs_path_is_absent(path) && (st = gs_file_read_all(&text, &bytes, path, META_LIMIT)) == GS_OK)
         st = meta_parse(m, text, path);
     return st;

@@ -55,8 +55,7 @@ static gs_status check_shape(const yaml_tree *y, const char *text, uint64_t byte
     unsigned long long line = 1;
     bool more = true;
 
-    if (!yaml_parser_initialize(&parser))
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", y->path);
+    GS_NEED(yaml_parser_initialize(&parser), "%s: no memory to read it", y->path);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
     while (more && levels <= MOST_LEVELS && references <= MOST_REFERENCES && yaml_parser_scan(&parser, &token)) {
         levels += step_of(token.type);
@@ -83,8 +82,7 @@ static gs_status load(yaml_tree *y, const char *text, uint64_t bytes)
     gs_status st = GS_OK;
 
     GS_TRY(check_shape(y, text, bytes));
-    if (!yaml_parser_initialize(&parser))
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", y->path);
+    GS_NEED(yaml_parser_initialize(&parser), "%s: no memory to read it", y->path);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, bytes);
     y->loaded = yaml_parser_load(&parser, &y->document) != 0;
     if (!y->loaded && parser.error == YAML_MEMORY_ERROR)
@@ -113,8 +111,7 @@ static gs_status tree_open(yaml_tree **out, const char *path)
 
     GS_TRY(gs_file_read_all(&text, &bytes, path, GS_MIB));
     yaml_tree *const y = gs_calloc(1, sizeof(*y));
-    if (y == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    GS_NEED(y != NULL, "%s: no memory to read it", path);
     y->path = path;
     const gs_status st = load(y, text, bytes);
     if (st == GS_OK)
@@ -284,8 +281,7 @@ static gs_status open_file(graphbolt *g, gs_part_file *f, tree_node what, gs_dty
     if (name == NULL || *name == '\0')
         return tree_wrong(g->yaml, what, "a path is missing");
     char *const path = gs_path_join(g->in->path, name);
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", g->in->path);
+    GS_NEED(path != NULL, "%s: no memory for a path", g->in->path);
     const bool absent = gs_path_is_absent(path);
     if (!absent && format != NULL && strcmp(format, "csv") == 0 && table != GS_F32)
         return gs_part__table_read(f, g->job, path, table); /* which takes the path */
@@ -319,8 +315,7 @@ static gs_status read_relation(graphbolt *g, tree_node one)
     GS_TRY(gs_part__type_find(&end[1], t, name[2], false, g->yaml->path));
     GS_TRY(gs_part__relation_add(t, name[1], end[0], end[1], g->yaml->path));
     part->two_rows = true;
-    if ((part->path = gs_strdup(g->in->path)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", g->in->path);
+    GS_NEED((part->path = gs_strdup(g->in->path)) != NULL, "%s: no memory for a path", g->in->path);
     GS_TRY(open_file(g, &part->edge, one, GS_I64));
     return gs_part__edges_check(part);
 }
@@ -542,8 +537,7 @@ static gs_status scatter_labels(graphbolt *g)
                  .id = gs_arena_take(&memory, PIECE, 8), .value = gs_arena_take(&memory, PIECE, 8)};
     GS_ENDS(gs_part__made_free) gs_made m = {0};
 
-    if (memory.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the labels", g->in->path);
+    GS_NEED(!memory.is_short, "%s: no memory for the labels", g->in->path);
     memset(s.all, 0xff, n * 8); /* NaN */
     for (int i = 0; i < 3; i++)
         if (g->label[i].path != NULL)
@@ -593,8 +587,7 @@ static gs_status graphbolt_read(gs_part_input *in, gs_part_job *job)
     GS_FREED char *const path = gs_path_join(in->path, NAME);
     gs_status st;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
+    GS_NEED(path != NULL, "%s: no memory for a path", in->path);
     if ((st = tree_open(&g.yaml, path)) == GS_OK)
         st = read_metadata(&g);
     for (int i = 0; i < 3; i++)

@@ -50,8 +50,7 @@ static gs_status open_array(gs_part_file *f, const char *dir, const char *name, 
     int fd = -1;
     gs_status st;
 
-    if ((f->path = gs_path_join(dir, name)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    GS_NEED((f->path = gs_path_join(dir, name)) != NULL, "%s: no memory for a path", dir);
     if (gs_path_is_absent(f->path))
         return GS_OK;
     GS_TRY(gs_file_open_read(&fd, &bytes, f->path));
@@ -194,8 +193,7 @@ static gs_status read_papers(gs_part_input *in, gs_part_job *job, const char *di
     const bool few = gs_path_has(dir, "paper/node_label_19.npy"), many = gs_path_has(dir, "paper/node_label_2K.npy");
     bool plain_labels = false, plain_features = false;
 
-    if (papers == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    GS_NEED(papers != NULL, "%s: no memory for a path", dir);
     gs_part__arrays_warn(dir, "paper", igb_arrays, job);
     if (few && many)
         gs_part__warn(job, "%s: labels are of node_label_19.npy; for those of node_label_2K.npy, move it away", papers);
@@ -213,8 +211,7 @@ gs_status gs_part__igb_vertices(gs_part_input *part, gs_part_job *job, const cha
     bool plain = false;
     gs_status st;
 
-    if (folder == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", processed);
+    GS_NEED(folder != NULL, "%s: no memory for a path", processed);
     if (strcmp(type, "paper") == 0)
         st = read_papers(part, job, processed);
     else if ((st = open_array(&part->feature, folder, "node_feat.npy", &plain)) == GS_OK && plain)
@@ -230,8 +227,7 @@ static gs_status igb_read(gs_part_input *in, gs_part_job *job)
     GS_FREED char *const processed = gs_path_join(in->path, "processed");
     const char *dir;
 
-    if (processed == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
+    GS_NEED(processed != NULL, "%s: no memory for a path", in->path);
     dir = gs_path_has(in->path, EDGES) ? in->path : processed;
     if (gs_path_has(dir, "paper__written_by__author"))
         gs_part__warn(job, "%s: is heterogeneous; papers and the citations between them are read, the rest is not",

@@ -554,8 +554,7 @@ static gs_status read_triples(gs_text_reading *r)
     for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK && !r->again; k++) {
         const uint64_t before = in->edges;
         GS_FREED char *const path = gs_path_join(in->path, triple_files[k]);
-        if (path == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
+        GS_NEED(path != NULL, "%s: no memory for a path", in->path);
         if (k == 0 || !gs_path_is_absent(path))
             st = read_more(r, path, &t, k == 0);
         if (k > 0)

@@ -56,8 +56,7 @@ static gs_status take_member(gs_npz *z)
         return damaged(z, "it has a member with a name that no array has");
     *m = (member){.name = gs_strdup(name), .packed = info.compressed_size, .bytes = info.uncompressed_size,
                   .method = info.compression_method, .encrypted = (info.flag & 1) != 0};
-    if (m->name == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the names of its arrays", z->path);
+    GS_NEED(m->name != NULL, "%s: no memory for the names of its arrays", z->path);
     const size_t n = strlen(m->name);
     if (n > 4 && strcmp(m->name + n - 4, ".npy") == 0)
         m->name[n - 4] = '\0';
@@ -86,8 +85,7 @@ gs_status gs_part__npz_open(gs_npz **out, const char *path)
 {
     GS_ENDS(gs_part__npz_close_at) gs_npz *z = gs_calloc(1, sizeof(*z));
 
-    if (z == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    GS_NEED(z != NULL, "%s: no memory to read it", path);
     z->path = path;
     z->zip = unzOpen64(path);
     GS_TRY(z->zip != NULL ? read_directory(z) : damaged(z, "it has no directory at its end"));
@@ -151,8 +149,7 @@ static gs_status in_place(gs_part_file *f, gs_npz *z, const member *m)
     GS_TRY(open_member(z, m, 1));
     const uint64_t offset = unzGetCurrentFileZStreamPos64(z->zip);
     unzCloseCurrentFile(z->zip);
-    if ((f->opened_as = gs_strdup(z->path)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", z->path);
+    GS_NEED((f->opened_as = gs_strdup(z->path)) != NULL, "%s: no memory for a path", z->path);
     st = gs_npy_open_any_order(&f->npy, f->any_order ? &f->transposed : NULL, z->path, offset, m->bytes, f->path);
     if (st != GS_OK)
         f->npy.fd = -1;
@@ -203,8 +200,7 @@ gs_status gs_part__npz_array(gs_part_file *f, gs_npz *z, gs_part_job *job, const
     if (m == NULL)
         return GS_OK;
     snprintf(path, sizeof(path), "%s.npy", name);
-    if ((f->path = gs_path_join(z->path, path)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", z->path);
+    GS_NEED((f->path = gs_path_join(z->path, path)) != NULL, "%s: no memory for a path", z->path);
     if (m->encrypted || (m->method != METHOD_STORED && m->method != METHOD_DEFLATE))
         return gs_fail(GS_EFORMAT, "%s: is packed in a way that numpy does not use (zip method %lu%s); save it again "
                        "with numpy.savez", f->path, m->method, m->encrypted ? ", encrypted" : "");

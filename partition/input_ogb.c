@@ -64,8 +64,7 @@ static gs_status find_split(char **out, const char *path)
     gs_status st = GS_OK;
 
     *out = NULL;
-    if (split == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
+    GS_NEED(split != NULL, "%s: no memory for a path", path);
     GS_ENDS(gs_closedir_at) DIR *const d = opendir(split);
     for (const struct dirent *e; d != NULL && st == GS_OK && (e = readdir(d)) != NULL;) {
         char *const folder = gs_path_join(split, e->d_name);
@@ -119,8 +118,7 @@ static gs_status npz_count(uint64_t *out, gs_npz *z, gs_part_job *job, const cha
 /* *z stays NULL where the file is not there; *path is the caller's. */
 static gs_status npz_open(gs_npz **z, char **path, const gs_part_input *in, const char *file)
 {
-    if ((*path = gs_path_join(in->path, file)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", in->path);
+    GS_NEED((*path = gs_path_join(in->path, file)) != NULL, "%s: no memory for a path", in->path);
     return gs_path_is_absent(*path) ? GS_OK : gs_part__npz_open(z, *path);
 }
 
@@ -276,8 +274,7 @@ static gs_status read_lines(lines *out, const char *folder, gs_part_job *job, co
     gs_status st;
 
     *out = (lines){.path = gs_path_join(folder, name), .text = gs_calloc(SMALL_BYTES + 1, 1)};
-    if (out->path == NULL || out->text == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", folder);
+    GS_NEED(out->path != NULL && out->text != NULL, "%s: no memory to read it", folder);
     if ((st = gs_part__stream_open(&stream, out->path, job->memory)) == GS_OK)
         st = gs_part__stream_read(stream, out->text, SMALL_BYTES, &got);
     gs_part__stream_close(stream);
@@ -383,16 +380,14 @@ static gs_status open_edges(typed_folder *f, gs_part_input *part, uint64_t *stat
 
     if (f->archive[EDGES] != NULL) {
         part->two_rows = true;
-        if ((part->path = gs_strdup(f->archive_path[EDGES])) == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for a path", f->in->path);
+        GS_NEED((part->path = gs_strdup(f->archive_path[EDGES])) != NULL, "%s: no memory for a path", f->in->path);
         GS_TRY(gs_part__npz_array(&part->edge, f->archive[EDGES], f->job, triplet));
         if (f->archive[EDGE_FEATURES] != NULL)
             GS_TRY(gs_part__npz_array(&part->edge_feature, f->archive[EDGE_FEATURES], f->job, triplet));
         return f->archive[EDGE_COUNTS] != NULL ? npz_count(stated, f->archive[EDGE_COUNTS], f->job, triplet) : GS_OK;
     }
     snprintf(folder, sizeof(folder), "raw/relations/%s", triplet);
-    if ((part->path = gs_path_join(f->in->path, folder)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", f->in->path);
+    GS_NEED((part->path = gs_path_join(f->in->path, folder)) != NULL, "%s: no memory for a path", f->in->path);
     gs_part__arrays_warn(part->path, "", relation_arrays, f->job);
     GS_TRY(gs_part__arrays_open(part, f->job, part->path, relation_arrays));
     if (part->edge.path == NULL || part->edge.npy.fd < 0)

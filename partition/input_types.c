@@ -22,8 +22,7 @@ gs_status gs_part__types_make(gs_part_types *t, const char *path)
 {
     *t = (gs_part_types){.table = gs_calloc(1, sizeof(*t->table)),
                          .part = gs_calloc(GS_PART_MOST_TYPES, sizeof(*t->part))};
-    if (t->table == NULL || t->part == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the types of vertices", path);
+    GS_NEED(t->table != NULL && t->part != NULL, "%s: no memory for the types of vertices", path);
     for (uint32_t k = 0; k < GS_PART_MOST_TYPES; k++)
         gs_part__files_reset(&t->part[k]);
     return GS_OK;
@@ -390,8 +389,7 @@ static gs_status join_labels(joining *j)
     j->as = j->columns == 1 && gs_part__is_integer(part->label.npy.dtype) ? GS_I64 : GS_F64;
     j->wide = gs_arena_take(&j->memory, GS_MAX(PIECE, j->columns), 8);
     j->raw = gs_arena_take(&j->memory, GS_MAX(PIECE, j->columns), 8);
-    if (j->memory.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", part->label.path);
+    GS_NEED(!j->memory.is_short, "%s: no memory to read it", part->label.path);
     GS_TRY(gs_part__made_begin(&m, &j->in->label, j->job, gs_strdup(part->label.path)));
     GS_TRY(put_none(j, &m, v->first));
     GS_TRY(put_labels(j, &m, &part->label));
@@ -541,8 +539,7 @@ static gs_status open_named(gs_part_types *t, gs_part_job *job, const char *fold
     snprintf(relation, sizeof(relation), "%.*s", (int)(n - from - to - 4), name + from + 2);
     GS_TRY(gs_part__relation_add(t, relation, source, destination, folder));
     gs_part__arrays_warn(folder, "", arrays, job);
-    if ((part->path = gs_strdup(folder)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", folder);
+    GS_NEED((part->path = gs_strdup(folder)) != NULL, "%s: no memory for a path", folder);
     GS_TRY(gs_part__arrays_open(part, job, folder, arrays));
     GS_TRY(gs_part__edges_check(part));
     GS_TRY(gs_part__named_open(part, job, folder));

@@ -127,8 +127,7 @@ gs_status gs_part__split_draw(uint8_t **split, uint64_t count[3], const gs_part_
     gs_random_key(d.key, job->opt->seed, GS_RANDOM_SPLIT);
     GS_FREED uint64_t *const counts = d.count = gs_calloc(BUCKETS, sizeof(*d.count));
     GS_FREED uint8_t *drawn = gs_calloc(in->vertices, 1);
-    if (counts == NULL || drawn == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the splits", in->path);
+    GS_NEED(counts != NULL && drawn != NULL, "%s: no memory for the splits", in->path);
     count_keys(&d);
     for (int i = 0; i < 3; i++) {
         sum += share[i];
@@ -518,8 +517,7 @@ gs_status gs_part__splits_load(uint8_t **split, uint64_t count[3], const gs_part
         any |= in->split[i].npy.fd >= 0;
     if (!any)
         return GS_OK;
-    if ((w.split = gs_calloc(in->vertices, 1)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the splits", in->path);
+    GS_NEED((w.split = gs_calloc(in->vertices, 1)) != NULL, "%s: no memory for the splits", in->path);
     for (int i = 0; i < 3 && st == GS_OK; i++) {
         count[i] = 0;
         w.file = &in->split[i];

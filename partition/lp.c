@@ -53,8 +53,7 @@ static gs_status tally_grow(gs_lp_tally *t, uint32_t most)
     t->label = gs_arena_take(&t->memory, cap, 4);
     t->slot = gs_arena_take(&t->memory, cap, 4);
     t->weight = gs_arena_take(&t->memory, cap, 8);
-    if (t->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory to count the labels around a vertex of %u neighbours", most);
+    GS_NEED(!t->memory.is_short, "no memory to count the labels around a vertex of %u neighbours", most);
     memset(t->label, 0xff, cap * 4);
     t->cap = cap;
     return GS_OK;
@@ -378,8 +377,7 @@ static gs_status moving_make(moving *w)
     w->phases = GS_MAX(GS_MIN(PHASES, w->g->blocks / 4), 1);
     w->place = gs_arena_take(&w->memory, w->g->blocks, 4);
     w->made = gs_arena_take(&w->memory, w->g->blocks, 4);
-    if (w->memory.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory for %u blocks", w->g->path, w->g->blocks);
+    GS_NEED(!w->memory.is_short, "%s: no memory for %u blocks", w->g->path, w->g->blocks);
     for (uint32_t p = 0; p < w->phases; p++) {
         uint64_t vertices = 0;
         for (uint32_t b = p; b < w->g->blocks; b += w->phases) {
@@ -393,8 +391,7 @@ static gs_status moving_make(moving *w)
     w->spare = gs_arena_take(&w->memory, w->most, sizeof(*w->spare));
     w->proposed = gs_arena_take(&w->memory, n, 4);
     w->wanted = gs_arena_take(&w->memory, w->l->count, 4);
-    if (w->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory to move %lu vertices", n);
+    GS_NEED(!w->memory.is_short, "no memory to move %lu vertices", n);
     memcpy(w->proposed, w->l->of, n * 4);
     return GS_OK;
 }
@@ -462,8 +459,7 @@ static gs_status rename_labels(gs_lp_labels *l, uint64_t vertices)
     GS_FREED uint32_t *name = gs_malloc_array(l->count, 4);
     uint32_t count = 0;
 
-    if (name == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to rename %u labels", l->count);
+    GS_NEED(name != NULL, "no memory to rename %u labels", l->count);
     for (uint32_t i = 0; i < l->count; i++) {
         if (l->size[i] != 0) {
             l->size[count] = l->size[i];
@@ -482,8 +478,7 @@ gs_status gs_lp__contract(gs_lp_graph *out, gs_lp_labels *l, const gs_lp_graph *
 
     GS_TRY(rename_labels(l, g->vertices));
     *out = (gs_lp_graph){.vertices = l->count, .weighted = true, .fd = -1};
-    if ((out->weight = gs_malloc_array(l->count, 4)) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for %u clusters", l->count);
+    GS_NEED((out->weight = gs_malloc_array(l->count, 4)) != NULL, "no memory for %u clusters", l->count);
     memcpy(out->weight, l->size, l->count * 4ull);
     return gs_lp__graph_make(out, job, put_graph, &w);
 }
@@ -629,8 +624,7 @@ gs_status gs_lp__make_exact(gs_lp_labels *l, const gs_lp_graph *g, gs_part_job *
     w.cost = gs_arena_take(&memory, g->vertices, 1);
     w.cheap = gs_arena_take(&memory, (uint64_t)l->count * COSTS, 4);
     w.room = gs_arena_take(&memory, l->count, 4);
-    if (memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory to fill %u intervals exactly", l->count);
+    GS_NEED(!memory.is_short, "no memory to fill %u intervals exactly", l->count);
     for (uint32_t i = 0; i < l->count; i++) {
         const uint32_t capacity = gs_part__grid_capacity(l->grid, i);
         w.room[i] = capacity > l->size[i] ? capacity - l->size[i] : 0;
@@ -692,8 +686,7 @@ static gs_status add_level(levels *w)
     gs_lp_labels l = {.of = w->of[w->count - 1], .count = (uint32_t)n, .most = GS_MAX(w->grid->rows / CLUSTERS, 1)};
     gs_status st;
 
-    if ((l.size = gs_malloc_array(n, 4)) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for %lu clusters", n);
+    GS_NEED((l.size = gs_malloc_array(n, 4)) != NULL, "no memory for %lu clusters", n);
     st = cluster(w, &l);
     gs_free(l.size);
     w->count++;
@@ -747,8 +740,7 @@ static gs_status refine(levels *w, int k)
     gs_lp_labels l = {.of = w->of[k], .count = w->grid->parts, .grid = w->grid, .slack = SLACK};
     GS_FREED uint32_t *const size = l.size = gs_calloc(l.count, 4);
 
-    if (size == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for %u intervals", l.count);
+    GS_NEED(size != NULL, "no memory for %u intervals", l.count);
     for (uint64_t v = 0; v < g->vertices; v++)
         size[l.of[v]] += gs_lp_weight(g, v);
     GS_TRY(gs_lp__propagate(&l, g, w->job, ROUNDS_REFINE));

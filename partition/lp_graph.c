@@ -156,8 +156,7 @@ static gs_status cut_ranges(gs_lp_sink *s)
     s->groups = (uint32_t)((n - 1) >> s->shift) + 1;
     s->range = gs_malloc_array(s->groups, sizeof(*s->range));
     s->begins = gs_malloc_array(s->groups, sizeof(*s->begins));
-    if (s->range == NULL || s->begins == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a table of %u ranges", s->job->dir, s->groups);
+    GS_NEED(s->range != NULL && s->begins != NULL, "%s: no memory for a table of %u ranges", s->job->dir, s->groups);
     for (uint32_t k = 0; k < s->groups; k++)
         total += group_pairs(s, k);
     return cut_groups(s, total);
@@ -212,8 +211,7 @@ static gs_status open_list(listing *w, uint32_t v, uint64_t degree)
     if (w->block.words + words > w->out_cap) {
         const uint64_t cap = w->block.words + words + w->out_cap / 2;
         uint32_t *grown = gs_realloc(w->out, cap * 4);
-        if (grown == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory for a list of %lu neighbours", w->s->g->path, degree);
+        GS_NEED(grown != NULL, "%s: no memory for a list of %lu neighbours", w->s->g->path, degree);
         w->out = grown;
         w->out_cap = cap;
     }
@@ -425,8 +423,7 @@ static gs_status share_blocks(gs_lp_graph *g, const gs_part_job *job)
     }
     g->blocks = g->block_cap = g->owned[job->ranks];
     gs_lp_block *const block = gs_malloc_array(GS_MAX(g->blocks, 1), sizeof(*block));
-    if (block == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a table of %u blocks", g->path, g->blocks);
+    GS_NEED(block != NULL, "%s: no memory for a table of %u blocks", g->path, g->blocks);
     if (own[0] != 0)
         memcpy(block + g->owned[job->rank], g->block, own[0] * sizeof(*block));
     gs_free(g->block);

@@ -66,8 +66,7 @@ gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char
     gs_names *n = gs_calloc(1, sizeof(*n));
     gs_status st;
 
-    if (n == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the names of vertices", path);
+    GS_NEED(n != NULL, "%s: no memory for the names of vertices", path);
     n->fd = -1;
     n->path = path;
     n->dir = job->dir;
@@ -133,8 +132,7 @@ static int compare_records(const void *a, const void *b, void *context)
 
 static gs_status add_run(gs_names *n, uint64_t begin)
 {
-    if (!gs_grow(&n->run, n->runs, &n->run_cap, sizeof(*n->run)))
-        return gs_fail(GS_ENOMEM, "%s: no memory for the list of runs", n->path);
+    GS_NEED(gs_grow(&n->run, n->runs, &n->run_cap, sizeof(*n->run)), "%s: no memory for the list of runs", n->path);
     n->run[n->runs++] = (name_run){begin, n->runs_end};
     return GS_OK;
 }
@@ -293,8 +291,7 @@ static gs_status write_block(merge *m)
     const uint32_t k = (uint32_t)(n->bytes_written / GS_SUM_BYTES);
     gs_status st;
 
-    if (!gs_grow(&n->sums, k, &n->sums_cap, sizeof(*n->sums)))
-        return gs_fail(GS_ENOMEM, "%s: no memory for its checksums", m->path);
+    GS_NEED(gs_grow(&n->sums, k, &n->sums_cap, sizeof(*n->sums)), "%s: no memory for its checksums", m->path);
     memset(m->block + m->fill, 0, padded - m->fill);
     n->sums[k] = gs_hash64(m->block, m->fill);
     st = gs_pwrite_exact(m->fd, m->block, padded, n->bytes_written, m->path);
@@ -369,8 +366,7 @@ static gs_status open_runs(merge *m)
     m->heap = gs_arena_take(&m->memory, n->runs, sizeof(*m->heap));
     m->buffers = gs_arena_take(&m->memory, n->runs, m->buffer_bytes);
     m->block = gs_arena_take(&m->memory, GS_SUM_BYTES, 1);
-    if (m->memory.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory to sort its names", n->path);
+    GS_NEED(!m->memory.is_short, "%s: no memory to sort its names", n->path);
     for (uint32_t s = 0; s < n->runs && st == GS_OK; s++) {
         m->source[s] = (source){.buffer = m->buffers + s * m->buffer_bytes, .next = n->run[s].begin,
                                 .end = n->run[s].end};
@@ -384,8 +380,7 @@ static gs_status open_runs(merge *m)
 
 static gs_status open_output(merge *m)
 {
-    if ((m->path = gs_path_join(m->n->dir, "names.bin")) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", m->n->dir);
+    GS_NEED((m->path = gs_path_join(m->n->dir, "names.bin")) != NULL, "%s: no memory for a path", m->n->dir);
     m->fd = open(m->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (m->fd < 0)
         return gs_fail_errno(errno, "%s: cannot make this file", m->path);
@@ -433,8 +428,7 @@ static gs_status make_table(merge *m, bool *same)
     n->cap = n->count + n->count / 2 + 1; /* 18 bytes a name: less than the tables of the vertices, later */
     n->key = gs_arena_take(&n->arrays, n->cap, sizeof(*n->key));
     n->vertex = gs_arena_take(&n->arrays, n->cap, sizeof(*n->vertex));
-    if (n->arrays.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory for %lu names", n->path, n->count);
+    GS_NEED(!n->arrays.is_short, "%s: no memory for %lu names", n->path, n->count);
     memset(n->vertex, 0xff, n->cap * sizeof(*n->vertex));
     while (got > 0 && !*same && (st = gs_sort_read(m->keys, &at, piece, 1024, &got)) == GS_OK)
         for (uint64_t i = 0; i < got; i++) {

@@ -63,8 +63,7 @@ static gs_status fennel_make(fennel_state **out, const gs_part_grid *grid, uint6
     const double n = (double)grid->vertices, m = symmetric ? (double)edges / 2 : (double)edges;
     fennel_state *f = gs_calloc(1, sizeof(*f));
 
-    if (f == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for ordering");
+    GS_NEED(f != NULL, "no memory for ordering");
     f->grid = *grid;
     f->part = part;
     /* A symmetric edge is seen twice, so twice the scale keeps the balance. */
@@ -687,8 +686,7 @@ static gs_status number_for(gs_part_order *o, gs_part_job *job, const gs_part_bl
     GS_FREED uint32_t *const to = gs_malloc_array(2 * (uint64_t)parts, sizeof(*to));
     counting x = {o, ends, b->words};
 
-    if (ends == NULL || to == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for %u intervals", parts);
+    GS_NEED(ends != NULL && to != NULL, "no memory for %u intervals", parts);
     GS_TRY(gs_part__blocks_each(b, job, count_block, &x));
     if (job->ranks > 1)
         GS_TRY(gs_ranks_sum_u64(ends, parts));
@@ -755,8 +753,7 @@ static gs_status take_levels(gs_part_order *o, const gs_part_job *job)
     if (job->split == NULL || job->labelled == 0 || job->train > n / SOME_LABELS)
         return GS_OK;
     o->hears = job->labelled <= n / FEW_LABELS;
-    if ((o->level = gs_malloc(n)) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the order of %lu vertices", n);
+    GS_NEED((o->level = gs_malloc(n)) != NULL, "no memory for the order of %lu vertices", n);
     for (uint64_t v = 0; v < n; v++)
         o->level[v] = job->split[v] == GS_SPLIT_NONE    ? GS_PART_OTHER
                       : job->split[v] == GS_SPLIT_TRAIN ? GS_PART_LEARNED

@@ -272,8 +272,7 @@ static gs_status adjacency_make(adjacency *a, gs_part_job *job, const gs_part_bl
     a->start = gs_arena_take(&a->lists, n + 2, sizeof(idx_t));
     a->keys = gs_arena_take(&a->sorting, cap, 8);
     a->spare = gs_arena_take(&a->sorting, cap, 8);
-    if (a->lists.is_short || a->sorting.is_short)
-        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu vertices", n);
+    GS_NEED(!a->lists.is_short && !a->sorting.is_short, "no memory for METIS's graph of %lu vertices", n);
     GS_TRY(gs_part__blocks_each(b, job, adjacency_block, a));
     for (uint64_t v = 0; v < n; v++)
         a->start[v + 1] += a->start[v];
@@ -318,8 +317,7 @@ static gs_status rename_by_size(balancing *w)
 
     w->size = gs_arena_take(&w->memory, parts, sizeof(*w->size));
     w->near = gs_arena_take(&w->memory, parts, sizeof(*w->near));
-    if (w->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory to balance %u intervals", parts);
+    GS_NEED(!w->memory.is_short, "no memory to balance %u intervals", parts);
     for (uint64_t v = 0; v < w->grid->vertices; v++)
         w->size[w->part[v]]++;
     for (uint32_t i = 0; i < parts; i++)
@@ -507,16 +505,14 @@ static gs_status load_coarse(coarse *c, uint64_t most)
     c->spare = gs_arena_take(&c->memory, c->g->most_words, 8);
     c->start = gs_arena_take(&c->memory, n + 1, sizeof(idx_t));
     c->weight = gs_arena_take(&c->memory, n, sizeof(idx_t));
-    if (c->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu clusters", n);
+    GS_NEED(!c->memory.is_short, "no memory for METIS's graph of %lu clusters", n);
     GS_TRY(walk(c, find_least));
     GS_TRY(walk(c, take_list));
     while (c->g->edge_weight >> c->weight_shift > INT32_MAX / 2)
         c->weight_shift++;
     c->neighbour = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
     c->edge_weight = gs_arena_take(&c->memory, (uint64_t)c->start[n], sizeof(idx_t));
-    if (c->memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory for METIS's graph of %lu edges", (uint64_t)c->start[n]);
+    GS_NEED(!c->memory.is_short, "no memory for METIS's graph of %lu edges", (uint64_t)c->start[n]);
     for (uint64_t v = 0; v < n; v++)
         c->weight[v] = (idx_t)GS_MAX(c->g->weight[v] >> c->vertex_shift, 1);
     return walk(c, take_list);
@@ -529,8 +525,7 @@ static gs_status cut_coarse(uint32_t *part, coarse *c, const gs_part_grid *grid,
     real_t *const share = gs_arena_take(&c->memory, grid->parts, sizeof(*share));
     bool bundled;
 
-    if (share == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for %u intervals", grid->parts);
+    GS_NEED(share != NULL, "no memory for %u intervals", grid->parts);
     for (uint32_t i = 0; i < grid->parts; i++)
         share[i] = (real_t)gs_part__grid_capacity(grid, i) / (real_t)grid->vertices;
     return gs_part__metis_cut(part, &bundled, &g,

@@ -49,8 +49,7 @@ static gs_status file_open(link_file *f, const gs_part_job *job, gs_array_id id,
     f->path = gs_path_join(job->dir, name);
     f->piece = gs_calloc(GS_SUM_BYTES + GS_BLOCK_BYTES, 1);
     f->sums = gs_malloc_array(gs_div_up(bytes, GS_SUM_BYTES), sizeof(*f->sums));
-    if (f->path == NULL || f->piece == NULL || f->sums == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for %s", job->dir, name);
+    GS_NEED(f->path != NULL && f->piece != NULL && f->sums != NULL, "%s: no memory for %s", job->dir, name);
     if ((f->fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
         return gs_fail_errno(errno, "%s: cannot make this file", f->path);
     return GS_OK;
@@ -258,8 +257,7 @@ static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_p
     s->most = GS_MIN(memory / 2 / (2 * sizeof(*s->key)), links->edges);
     s->key = gs_arena_take(&s->memory, s->most, sizeof(*s->key));
     s->spare = gs_arena_take(&s->memory, s->most, sizeof(*s->spare));
-    if (s->memory.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory to sort its pairs", s->file.path);
+    GS_NEED(!s->memory.is_short, "%s: no memory to sort its pairs", s->file.path);
     const gs_sort_visitor v = {.most = s->most, .memory = memory / 4, .context = s, .visit = write_part,
                                .key = sort_key, .check = check_job, .too_many = too_many};
     for (uint32_t k = 0; k < spec.buckets; k++)

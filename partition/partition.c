@@ -369,8 +369,7 @@ static gs_status open_array(int *fd, char **path, const char *dir, gs_array_id i
     char name[64];
 
     snprintf(name, sizeof(name), "%s.bin", gs_array_stem(id));
-    if ((*path = gs_path_join(dir, name)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", dir);
+    GS_NEED((*path = gs_path_join(dir, name)) != NULL, "%s: no memory for a path", dir);
     if ((*fd = open(*path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
         return gs_fail_errno(errno, "%s: cannot make this file", *path);
     return GS_OK;
@@ -405,8 +404,7 @@ static gs_status array_write(run *r, gs_array_id id, gs_dtype dtype, uint64_t ro
     GS_CLOSED int fd = -1;
     gs_status st = GS_OK;
 
-    if (sums == NULL || data == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for %s", job->dir, gs_array_stem(id));
+    GS_NEED(sums != NULL && data != NULL, "%s: no memory for %s", job->dir, gs_array_stem(id));
     GS_TRY(open_array(&fd, &path, job->dir, id));
     for (uint64_t at = 0; at < rows; at += per_write) {
         const uint64_t count = GS_MIN(per_write, rows - at), n = count * each;
@@ -811,8 +809,7 @@ gs_status gs_partition(const char *input, const char *store_dir, const gs_partit
         (st = check_options(&own)) != GS_OK || (st = parse_feature_type(&feature_type, own.feature_type)) != GS_OK ||
         (own.shards > 0 && (st = check_ranks(&own)) != GS_OK))
         return st;
-    if ((r = gs_calloc(1, sizeof(*r))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory");
+    GS_NEED((r = gs_calloc(1, sizeof(*r))) != NULL, "no memory");
     gs_alloc_map_large(); /* tables are given back when they are freed */
     gs_part__job_init(&r->job, &own, store_dir);
     r->job.feature_type = feature_type;

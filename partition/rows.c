@@ -539,8 +539,7 @@ static gs_status pass_dense(row_job *r)
     d.piece_rows = GS_MAX(r->piece_bytes / d.row_bytes, 1);
     d.pieces = gs_div_up(d.end - d.first, d.piece_rows);
     d.buffer_bytes = gs_align_up(d.piece_rows * d.row_bytes, GS_BLOCK_BYTES) + 2 * GS_BLOCK_BYTES;
-    if ((d.buffers = gs_alloc_pages(PIECES * d.buffer_bytes)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
+    GS_NEED((d.buffers = gs_alloc_pages(PIECES * d.buffer_bytes)) != NULL, "%s: no memory to read it", f->path);
     if ((st = read_dense(r, &d)) != GS_OK)
         abandon(r);
     gs_free_pages(d.buffers, PIECES * d.buffer_bytes);
@@ -763,8 +762,7 @@ static gs_status open_files(row_job *r)
 
     GS_TRY(gs_io_open(&r->io, &config));
     snprintf(name, sizeof(name), "%s.bin", gs_array_stem(r->id));
-    if ((r->path = gs_path_join(r->job->dir, name)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a path", r->job->dir);
+    GS_NEED((r->path = gs_path_join(r->job->dir, name)) != NULL, "%s: no memory for a path", r->job->dir);
     GS_TRY(gs_io_add_file(r->io, &r->file, r->path, GS_IO_CREATE));
     GS_TRY(gs_io_set_size(r->io, r->file, r->here.bytes));
     const gs_part_file *const f = &r->in->feature;

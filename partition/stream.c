@@ -83,8 +83,7 @@ gs_status gs_part__stream_open(gs_stream **out, const char *path, uint64_t memor
 {
     GS_ENDS(gs_part__stream_close_at) gs_stream *s = gs_calloc(1, sizeof(*s));
 
-    if (s == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    GS_NEED(s != NULL, "%s: no memory to read it", path);
     s->fd = -1;
     s->path = path;
     s->between = true;

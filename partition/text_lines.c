@@ -272,8 +272,7 @@ static gs_status set_room(char **buffer, uint64_t *room, uint64_t bytes, const c
     if (bytes <= *room)
         return GS_OK;
     char *const grown = gs_realloc(*buffer, bytes);
-    if (grown == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read it", path);
+    GS_NEED(grown != NULL, "%s: no memory to read it", path);
     *buffer = grown;
     *room = bytes;
     return GS_OK;

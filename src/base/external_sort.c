@@ -68,8 +68,7 @@ gs_status gs_sort_make(gs_external_sort **out, const gs_sort_spec *spec)
 {
     GS_ENDS(gs_sort_free_at) gs_external_sort *s = gs_calloc(1, sizeof(*s));
 
-    if (s == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", spec->dir);
+    GS_NEED(s != NULL, "%s: no memory for a temporary file", spec->dir);
     s->fd = -1;
     pthread_mutex_init(&s->lock, NULL);
     s->spec = *spec;
@@ -141,8 +140,7 @@ static gs_status flush_buffer(gs_external_sort *s, uint32_t writer, uint32_t buc
     const bool ok = add_segment(s, bucket, records, &offset);
     s->records[bucket] += records;
     pthread_mutex_unlock(&s->lock);
-    if (!ok)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the list of segments", s->path);
+    GS_NEED(ok, "%s: no memory for the list of segments", s->path);
     return gs_pwrite_exact(s->fd, buffer->data, (uint64_t)records * s->spec.words * 4u, offset, s->path);
 }
 
@@ -245,8 +243,7 @@ static gs_status split_records(gs_external_sort *sub, const gs_sort_part *p, uin
     GS_FREED uint32_t *const piece = gs_malloc_array(cap, words * 4u);
     gs_sort_cursor at = gs_sort_first(p->sort, p->bucket);
 
-    if (piece == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to split a bucket", p->sort->path);
+    GS_NEED(piece != NULL, "%s: no memory to split a bucket", p->sort->path);
     for (uint64_t count = 1; count != 0;) {
         GS_TRY(gs_sort_read(p->sort, &at, piece, cap, &count));
         GS_TRY(v->check(v->context));

@@ -129,8 +129,7 @@ static gs_status read_whole(char **out, uint64_t *bytes, const char *path, uint6
             return gs_fail(GS_EFORMAT, "%s: is larger than the %lu bytes such a file may have", path, limit);
         cap = GS_MIN(cap, limit);
         char *const grown = cap < SIZE_MAX - 2 ? gs_realloc(text, cap + 2) : NULL;
-        if (grown == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory to read its %lu bytes", path, cap);
+        GS_NEED(grown != NULL, "%s: no memory to read its %lu bytes", path, cap);
         text = grown;
         st = read_up_to(&more, fd, text + used, cap + 1 - used, path);
         used += more;

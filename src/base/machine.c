@@ -443,8 +443,7 @@ static gs_status start_and_end(unsigned threads)
     unsigned started = 0;
     int error = 0;
 
-    if (thread == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED(thread != NULL, "out of memory");
     pthread_mutex_lock(&lock);
     for (; error == 0 && started + 1 < threads; started += error == 0)
         error = pthread_create(&thread[started], NULL, wait_for, &lock);

@@ -265,8 +265,7 @@ static gs_status open_extent(gs_npy *out, bool *transposed, const extent *e, con
     header h;
 
     GS_TRY(read_preamble(&text_bytes, &text_offset, e, path));
-    if ((text = gs_malloc(text_bytes)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read its header", path);
+    GS_NEED((text = gs_malloc(text_bytes)) != NULL, "%s: no memory to read its header", path);
     cursor c = {.p = text, .end = text + text_bytes, .path = path};
     GS_TRY(gs_pread_exact(e->fd, text, text_bytes, e->offset + text_offset, path));
     GS_TRY(parse_header(&c, &h));

@@ -108,8 +108,7 @@ static gs_status open_folder(gs_outfile *o)
 {
     char *const folder = gs_path_folder(o->path);
 
-    if (folder == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", o->path);
+    GS_NEED(folder != NULL, "%s: out of memory", o->path);
     o->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC); /* needs no right to list it */
     const int err = errno;
     gs_free(folder);
@@ -176,8 +175,7 @@ gs_status gs_outfile_begin(gs_outfile *o, const char *path)
     gs_outfile own = GS_OUTFILE_NONE;
     gs_status st;
 
-    if ((own.path = gs_strdup(path)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    GS_NEED((own.path = gs_strdup(path)) != NULL, "%s: out of memory", path);
     if ((st = begin(&own)) != GS_OK) {
         gs_outfile_abandon(&own);
         return st;

@@ -34,6 +34,13 @@ gs_status gs_fail_errno(int err, const char *fmt, ...) __attribute__((format(pri
             return tried_;               \
     } while (0)
 
+/* Leaves the function likewise with GS_ENOMEM and these words where what was taken is not there. */
+#define GS_NEED(there, ...)                         \
+    do {                                            \
+        if (!(there))                               \
+            return gs_fail(GS_ENOMEM, __VA_ARGS__); \
+    } while (0)
+
 /* Ends the last recorded line with "; " and `hint`, what to do: in place of the general one that gs_fail_errno() has
  * for a full disk, where the caller knows better. Returns `st`. */
 gs_status gs_fail_hint(gs_status st, const char *hint);

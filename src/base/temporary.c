@@ -134,8 +134,7 @@ gs_status gs_unnamed_file(int *out, const char *dir)
 
 gs_status gs_unnamed_file_called(int *fd, char **path, const char *dir, const char *name)
 {
-    if ((*path = gs_path_join(dir, name)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a temporary file", dir);
+    GS_NEED((*path = gs_path_join(dir, name)) != NULL, "%s: no memory for a temporary file", dir);
     return gs_unnamed_file(fd, dir);
 }
 
@@ -376,8 +375,7 @@ static gs_status resolve(gs_staging *d)
         return gs_fail_errno(errno, "%s: cannot be reached", d->place);
     d->real = gs_strdup(real);
     free(real);
-    if (d->real == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", d->place);
+    GS_NEED(d->real != NULL, "%s: out of memory", d->place);
     const gs_status st = open_parent(d);
     return st == GS_OK ? check_movable(d, &s) : st;
 }
@@ -390,8 +388,7 @@ static gs_status find_place(gs_staging *d, bool *there)
         return resolve(d);
     if (*last_name(d->place) == '\0')
         return gs_fail(GS_ENOTFOUND, "\"%s\": is no name of a folder", d->place);
-    if ((d->real = gs_strdup(d->place)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", d->place);
+    GS_NEED((d->real = gs_strdup(d->place)) != NULL, "%s: out of memory", d->place);
     return open_parent(d);
 }
 
@@ -451,8 +448,7 @@ static gs_status make_dir(char **out, const gs_staging *d)
     const size_t room = strlen(d->real) + 1 + GS_TEMPORARY_BYTES;
     char *const dir = gs_malloc(room), name[GS_TEMPORARY_BYTES];
 
-    if (dir == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", d->place);
+    GS_NEED(dir != NULL, "%s: out of memory", d->place);
     for (int tries = 0; tries < TRIES; tries++) {
         gs_temporary_name(name, STAGING_PREFIX);
         snprintf(dir, room, "%s.%s", d->real, name);
@@ -540,12 +536,10 @@ static gs_status begin(gs_staging *d, const char *place, bool force)
 {
     bool there = false;
 
-    if ((d->place = gs_path_without_slashes(place)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", place);
+    GS_NEED((d->place = gs_path_without_slashes(place)) != NULL, "%s: out of memory", place);
     GS_TRY(find_place(d, &there));
     GS_TRY(check_replaceable(d, there, force));
-    if ((d->lock_path = lock_path_of(d->real)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", place);
+    GS_NEED((d->lock_path = lock_path_of(d->real)) != NULL, "%s: out of memory", place);
     /* Again with the lock: the owner before may have finished meanwhile. */
     GS_TRY(take_lock(d));
     GS_TRY(check_replaceable(d, gs_path_is_dir(d->real), force));
@@ -561,8 +555,7 @@ gs_status gs_staging_begin(gs_staging **out, const char *place, const gs_staging
 {
     gs_staging *const d = gs_calloc(1, sizeof(*d));
 
-    if (d == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", place);
+    GS_NEED(d != NULL, "%s: out of memory", place);
     d->kind = kind;
     d->parent = d->lock = -1;
     const gs_status st = begin(d, place, force);

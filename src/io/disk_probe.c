@@ -51,8 +51,7 @@ static gs_status open_scratch(gs_disk_probe *p, const char *dir)
 
     gs_temporary_name(name, "limits");
     GS_FREED char *const path = gs_path_join(dir, name);
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+    GS_NEED(path != NULL, "%s: out of memory", dir);
     GS_TRY(gs_io_add_file(p->io, &p->file, path, GS_IO_CREATE));
     p->sync_fd = open(path, O_RDONLY | O_CLOEXEC);
     const int err = errno;

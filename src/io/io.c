@@ -155,8 +155,7 @@ static gs_status open_file(gs_io__file *out, const char *path, gs_io_mode mode, 
     struct stat info;
     gs_status st;
 
-    if ((f.path = gs_strdup(path)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory opening it", path);
+    GS_NEED((f.path = gs_strdup(path)) != NULL, "%s: out of memory opening it", path);
     f.fd = open_retrying(path, flags | (f.direct ? O_DIRECT : 0));
     if (f.fd < 0 && f.direct && errno == EINVAL) { /* this file system has no O_DIRECT */
         f.direct = false;
@@ -367,8 +366,7 @@ static gs_status take_tables(gs_io *io, uint32_t requests)
 {
     io->slots = gs_calloc(requests, sizeof(*io->slots));
     io->pieces = gs_calloc(io->depth, sizeof(*io->pieces));
-    if (io->slots == NULL || io->pieces == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for %u I/O requests", requests);
+    GS_NEED(io->slots != NULL && io->pieces != NULL, "out of memory for %u I/O requests", requests);
     for (uint32_t i = 0; i < requests; i++)
         push_slot(&io->free, &io->slots[i]);
     for (uint32_t i = 0; i < io->depth; i++)
@@ -383,8 +381,7 @@ gs_status gs_io_open(gs_io **out, const gs_io_config *config)
 
     GS_TRY(fill_defaults(&c));
     GS_TRY(choose_backend(&c.backend));
-    if ((io = gs_calloc(1, sizeof(*io))) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for I/O");
+    GS_NEED((io = gs_calloc(1, sizeof(*io))) != NULL, "out of memory for I/O");
     io->depth = c.depth;
     io->piece_bytes = c.piece_bytes;
     io->flight_bytes = c.flight_bytes != 0 ? c.flight_bytes : UINT64_MAX;

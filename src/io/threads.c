@@ -93,8 +93,7 @@ static gs_status threads_open(void **context, const gs_io_config *config, char *
     int error;
 
     (void)note;
-    if (t == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the threads that read and write");
+    GS_NEED(t != NULL, "out of memory for the threads that read and write");
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->work, NULL);
     pthread_condattr_init(&monotonic);

@@ -157,8 +157,7 @@ static gs_status register_buffers(uring *u, const gs_io_config *config, char *no
         return gs_fail(GS_ENOMEM, "out of memory for the table of I/O buffers");
     vectors = lay_out_buffers(u->regions, NULL, config);
     if (vectors > 0) {
-        if ((vec = gs_malloc_array(vectors, sizeof(*vec))) == NULL)
-            return gs_fail(GS_ENOMEM, "out of memory for the table of I/O buffers");
+        GS_NEED((vec = gs_malloc_array(vectors, sizeof(*vec))) != NULL, "out of memory for the table of I/O buffers");
         lay_out_buffers(u->regions, vec, config);
         r = io_uring_register_buffers(&u->ring, vec, vectors);
     }
@@ -175,8 +174,7 @@ static gs_status uring_open(void **context, const gs_io_config *config, char *no
     gs_status st;
     int error;
 
-    if (u == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for io_uring");
+    GS_NEED(u != NULL, "out of memory for io_uring");
     if ((error = set_up_ring(u, config->depth)) != 0) {
         st = refuse_setup(note, error);
         goto done;

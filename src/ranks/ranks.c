@@ -409,8 +409,7 @@ static gs_status join(void)
         return gs_fail(GS_EINVAL, "%u ranks: %u are the most", ranks.count, GS_RANKS_MOST);
     if (!threads)
         return gs_fail(GS_EUNSUPPORTED, "this MPI cannot be called by several threads (MPI_THREAD_MULTIPLE)");
-    if ((ranks.chunks = gs_malloc_array(ranks.count, CHUNK_BYTES)) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory: %u ranks", ranks.count);
+    GS_NEED((ranks.chunks = gs_malloc_array(ranks.count, CHUNK_BYTES)) != NULL, "out of memory: %u ranks", ranks.count);
     (void)on_exit(leave, NULL);
     return ranks.count > 1 ? gs_ranks__start_watch() : GS_OK;
 }

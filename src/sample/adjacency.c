@@ -243,8 +243,7 @@ static gs_status begin_loading(loading *l, const gs_store *s, const volatile int
     const gs_store_info *info = gs_store_get_info(s);
 
     *l = (loading){.table = gs_store_chunks(s), .stop = stop, .a = gs_calloc(1, sizeof(*l->a))};
-    if (l->a == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
+    GS_NEED(l->a != NULL, "%s: no memory for its edges", gs_store_dir(s));
     *l->a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
                            .data = l->table->data, .parts = info->parts,
                            .interval_rows = info->interval_rows, .chunks = l->table};

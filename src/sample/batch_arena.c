@@ -80,8 +80,7 @@ static gs_status make(gs_batch_arena **out, const gs_sampler *s, const gs_batch_
         gs_free(a);
         a = NULL;
     }
-    if (a == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for a batch of %s", gs_size_format(text, sizeof(text), bytes));
+    GS_NEED(a != NULL, "no memory for a batch of %s", gs_size_format(text, sizeof(text), bytes));
     lay_out(a, s, l, a->memory);
     a->bytes = bytes;
     *out = a;

@@ -289,9 +289,7 @@ gs_status gs_residency_open(gs_residency **out, uint32_t vertices, uint32_t rows
     gs_residency *r = gs_alloc_pages(bytes);
     char text[16];
 
-    if (r == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to plan which rows of features stay (%s)",
-                       gs_size_format(text, sizeof(text), bytes));
+    GS_NEED(r != NULL, "no memory to plan which rows of features stay (%s)", gs_size_format(text, sizeof(text), bytes));
     *r = of_shape(rows_per_item, capacity, batches, batch_rows);
     r->bytes = lay_out(r, (unsigned char *)r, vertices);
     gs_residency_forget(r);

@@ -503,8 +503,7 @@ static gs_status cover_in_memory(gs_sampler *s, uint64_t want)
     uint32_t batches = 0;
 
     s->edge_factor = gs_calloc(GS_MAX(s->in->edges, 1), sizeof(*s->edge_factor));
-    if (drawn == NULL || s->edge_factor == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the coefficients of the graph's edges");
+    GS_NEED(drawn != NULL && s->edge_factor != NULL, "no memory for the coefficients of the graph's edges");
     GS_TRY(count_batches(s, want, drawn, &batches));
     make_factors(s, drawn, batches);
     return GS_OK;
@@ -572,8 +571,7 @@ static gs_status list_batches(gs_sampler *s, const covering *c)
 
     d->first = gs_calloc(n + 1ull, sizeof(*d->first));
     d->number = gs_malloc_array(c->total, sizeof(*d->number));
-    if (d->first == NULL || d->number == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the coefficients of the graph's edges");
+    GS_NEED(d->first != NULL && d->number != NULL, "no memory for the coefficients of the graph's edges");
     for (uint64_t k = 0; k < c->total; k++)
         d->first[c->vertex[k] + 1]++;
     for (uint32_t v = 0; v < n; v++) {

@@ -81,8 +81,7 @@ gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs
     GS_TRY(check_options(options, in, targets));
     assert(out == NULL || laws[options->kind]->facts.needs_out_places ||
            (out->columns != NULL) == (in->columns != NULL));
-    if ((s = gs_calloc(1, sizeof(*s))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for a sampler");
+    GS_NEED((s = gs_calloc(1, sizeof(*s))) != NULL, "no memory for a sampler");
     *s = (gs_sampler){.law = laws[options->kind], .in = in, .out = out, .options = *options};
     if (s->law->subgraph)
         s->options.hops = 0;

@@ -26,11 +26,9 @@
 gs_status gs_window__open(gs_window *w, char *path, uint64_t base, uint64_t capacity, uint64_t room)
 {
     *w = (gs_window){.path = path, .fd = -1, .capacity = capacity, .base = base};
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to verify a file");
+    GS_NEED(path != NULL, "no memory to verify a file");
     GS_TRY(gs_file_open_own(&w->fd, &w->file_bytes, path));
-    if ((w->buffer = gs_alloc_pages(capacity)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a buffer of %lu bytes", path, capacity);
+    GS_NEED((w->buffer = gs_alloc_pages(capacity)) != NULL, "%s: no memory for a buffer of %lu bytes", path, capacity);
     const uint64_t pages = (uint64_t)GS_MAX(sysconf(_SC_PHYS_PAGES), 0), page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     w->drops = w->file_bytes > GS_MIN(room, pages * page_bytes / KEPT_PART);
     w->past_cache = w->drops && fcntl(w->fd, F_SETFL, fcntl(w->fd, F_GETFL) | O_DIRECT) == 0;
@@ -152,8 +150,7 @@ gs_status gs_edge_scanner_open(gs_edge_scanner **out, const gs_store *s, gs_dire
     gs_edge_scanner *e = gs_malloc(sizeof(*e));
     gs_status st;
 
-    if (e == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to read its edges", gs_store_dir(s));
+    GS_NEED(e != NULL, "%s: no memory to read its edges", gs_store_dir(s));
     if ((st = open_scanner(e, s, d, memory)) == GS_OK)
         *out = e;
     else

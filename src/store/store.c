@@ -108,8 +108,7 @@ gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name
 {
     struct stat sb;
     GS_FREED char *path = gs_path_join(dir, name);
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s/%s: no memory for its name", dir, name);
+    GS_NEED(path != NULL, "%s/%s: no memory for its name", dir, name);
     if (lstat(path, &sb) != 0)
         return gs_fail_errno(errno, "%s", path);
     if (S_ISLNK(sb.st_mode))
@@ -403,8 +402,7 @@ static gs_status load_file(void **out, const char *dir, const char *name, uint64
     uint64_t real = 0;
     GS_CLOSED int fd = -1;
 
-    if (path == NULL || data == NULL)
-        return gs_fail(GS_ENOMEM, "%s/%s: no memory for its %lu bytes", dir, name, bytes);
+    GS_NEED(path != NULL && data != NULL, "%s/%s: no memory for its %lu bytes", dir, name, bytes);
     GS_TRY(gs_file_open_own(&fd, &real, path));
     GS_TRY(gs_pread_exact(fd, data, bytes, 0, path));
     if (gs_hash64(data, bytes) != checksum)
@@ -418,8 +416,7 @@ static gs_status load_manifest(gs_manifest *m, const char *dir, uint64_t *manife
 {
     GS_FREED char *path = gs_path_join(dir, GS_MANIFEST_NAME);
     GS_FREED char *text = NULL;
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
+    GS_NEED(path != NULL, "%s: no memory to open it", dir);
     if (gs_path_is_absent(path) && gs_store_has_shard(dir, GS_SHARDS_MOST))
         return gs_fail(GS_EINVAL, "%s: holds shards of a store, one for each rank: start as many by `mpirun -n N`, or "
                        "give the store", dir);
@@ -497,8 +494,7 @@ static gs_status load_table(gs_store *s, const gs_manifest *m)
     GS_TRY(load_file(&data, s->dir, name, bytes, m->chunks_checksum));
     s->chunks = data;
     GS_FREED char *path = gs_path_join(s->dir, name);
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to open it", s->dir);
+    GS_NEED(path != NULL, "%s: no memory to open it", s->dir);
     GS_TRY(unpack_table(s->chunks, m, path));
     set_table(s, m);
     return GS_OK;
@@ -552,8 +548,7 @@ static gs_status open_folder(gs_store *s, const char *dir)
 {
     char buf[GS_FILE_NAME_BYTES];
 
-    if ((s->dir = gs_strdup(dir)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
+    GS_NEED((s->dir = gs_strdup(dir)) != NULL, "%s: no memory to open it", dir);
     s->folder = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (s->folder < 0)
         return gs_fail_errno(errno, "%s: cannot open", dir);
@@ -568,8 +563,7 @@ static gs_status load_shard(gs_store_shard *out, gs_extent *extent, const gs_man
     GS_FREED char *text = NULL;
 
     *bytes = 0;
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
+    GS_NEED(path != NULL, "%s: no memory to open it", dir);
     if (gs_path_is_absent(path))
         return GS_OK;
     GS_TRY(gs_file_read_own(&text, bytes, path, GS_SHARD_LIMIT));
@@ -615,8 +609,7 @@ static gs_status load_store(gs_store **out, const char *dir, bool part)
         return gs_fail(GS_EINVAL, "%s: is shard %u of %u of a store, one rank's part: start %u ranks by mpirun, with "
                        "the folder of all shards, or give the store", dir, shard.rank, shard.ranks, shard.ranks);
     GS_TRY(gs_store__check_files(&m, shard.ranks > 0 ? extent : NULL, dir, &file_bytes));
-    if ((s = gs_calloc(1, sizeof(*s))) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to open it", dir);
+    GS_NEED((s = gs_calloc(1, sizeof(*s))) != NULL, "%s: no memory to open it", dir);
     s->folder = s->ids = -1;
     s->info = m.info;
     m.info.types = NULL; /* now the store's */

@@ -135,8 +135,7 @@ gs_status gs_store_open_shape(gs_store **out, const char *name, const gs_store_s
                        "and 65536 parts", name);
     describe(&m, &whole);
     gs_chunk *const chunks = gs_calloc(2 * (uint64_t)m.info.parts * m.info.parts, sizeof(*chunks));
-    if (chunks == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for tables of %u parts", name, m.info.parts);
+    GS_NEED(chunks != NULL, "%s: no memory for tables of %u parts", name, m.info.parts);
     if ((st = fill(chunks, &m, &whole, name)) == GS_OK) {
         m.info.total_bytes = bytes_of(&m);
         st = gs_store__of_table(out, name, &m, chunks);

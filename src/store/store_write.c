@@ -189,8 +189,7 @@ static gs_status write_table(gs_manifest *m, const gs_store_contents *c, const c
     GS_FREED char *path = gs_path_join(dir, "chunks.bin");
     GS_FREED char *records = gs_malloc(bytes);
 
-    if (path == NULL || records == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to write the chunk table", dir);
+    GS_NEED(path != NULL && records != NULL, "%s: no memory to write the chunk table", dir);
     GS_TRY(pack_direction(records, m, c, GS_BY_DEST, path));
     if (!m->shared)
         GS_TRY(pack_direction(records + square * GS_CHUNK_RECORD_BYTES, m, c, GS_BY_SOURCE, path));
@@ -206,8 +205,7 @@ static gs_status write_sums(gs_manifest *m, const gs_store_contents *c, const ch
     GS_FREED uint64_t *sums = gs_malloc_array(count, sizeof(*sums));
     uint64_t next = 0;
 
-    if (path == NULL || sums == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to write the checksums", dir);
+    GS_NEED(path != NULL && sums != NULL, "%s: no memory to write the checksums", dir);
     for (unsigned id = 0; id < GS_ARRAY_COUNT; id++) {
         const uint64_t n = gs_div_up(gs_manifest__array_bytes(m, id), GS_SUM_BYTES);
         if (n > 0)
@@ -226,8 +224,7 @@ static gs_status sync_files(const gs_manifest *m, const char *dir)
         if (!gs_store__file_expected(m, k, &bytes))
             continue;
         GS_FREED char *path = gs_path_join(dir, gs_store__file_name(buf, k));
-        if (path == NULL)
-            return gs_fail(GS_ENOMEM, "%s: no memory to sync its files", dir);
+        GS_NEED(path != NULL, "%s: no memory to sync its files", dir);
         GS_CLOSED const int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0 || fsync(fd) != 0)
             return gs_fail_errno(errno, "%s: sync failed", path);
@@ -395,8 +392,7 @@ static gs_status copy_part(sharding *x, unsigned k)
     const uint64_t room = GS_MAX(gs_store_chunks(x->store)->longest, COPY_BYTES);
     GS_ENDS(gs_window__close) gs_window from = GS_WINDOW_NONE;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", name);
+    GS_NEED(path != NULL, "%s: out of memory", name);
     GS_TRY(gs_window__open(&from, gs_path_join(gs_store_dir(x->store), name), 0, gs_align_up(room, GS_BLOCK_BYTES), 0));
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     return fd < 0 ? gs_fail_errno(errno, "%s", path) : sync_and_close(fd, copy_pieces(x, k, &from, fd, path), path);
@@ -437,8 +433,7 @@ static gs_status finish_rank(sharding *x, uint32_t rank)
     uint64_t bytes = 0;
 
     set_rank(x, rank);
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", x->place[rank]);
+    GS_NEED(path != NULL, "%s: out of memory", x->place[rank]);
     GS_TRY(gs_shard__format(&text, &bytes, &x->shard, x->extent, &x->m));
     GS_TRY(write_file(path, text, bytes));
     return copy_table(x, GS_FILE_MANIFEST);
@@ -487,8 +482,7 @@ static gs_status begin_shards(sharding *x, const char *out)
     for (uint32_t r = 0; r < x->job->ranks && st == GS_OK; r++) {
         char name[16];
         snprintf(name, sizeof(name), "%u", r);
-        if ((x->place[r] = gs_path_join(out, name)) == NULL)
-            return gs_fail(GS_ENOMEM, "%s: out of memory", out);
+        GS_NEED((x->place[r] = gs_path_join(out, name)) != NULL, "%s: out of memory", out);
         st = gs_store_begin(&x->staging[r], x->place[r], x->job->force);
         set_rank(x, r);
         for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES; k++)

@@ -273,8 +273,7 @@ static gs_status load_said(edge_scan *s, gs_array_id id)
     uint64_t bytes;
     GS_CLOSED int fd = -1;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to verify its degrees", gs_store_dir(s->store));
+    GS_NEED(path != NULL, "%s: no memory to verify its degrees", gs_store_dir(s->store));
     GS_TRY(gs_file_open_own(&fd, &bytes, path));
     return gs_pread_exact(fd, s->said, rows * sizeof(float), offset - there, path);
 }
@@ -415,8 +414,7 @@ static gs_status scan_alloc(edge_scan *s)
     s->loops = gs_arena_take(&s->arrays, rows, sizeof(*s->loops));
     s->said = gs_arena_take(&s->arrays, rows, sizeof(*s->said));
     s->present = gs_arena_take(&s->arrays, gs_div_up(rows, 64), sizeof(*s->present));
-    if (s->arrays.is_short)
-        return gs_fail(GS_ENOMEM, "%s: no memory to verify its edges", gs_store_dir(s->store));
+    GS_NEED(!s->arrays.is_short, "%s: no memory to verify its edges", gs_store_dir(s->store));
     return GS_OK;
 }
 
