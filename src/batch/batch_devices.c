@@ -303,6 +303,29 @@ void gs_batch_devices_clear(gs_batch_devices *d)
     gs_step_rows_clear(&d->rows);
 }
 
+/* Of ranks with learned rows: those of all devices' next passes come before these, and gradients go back behind them,
+ * in the order of the batches. */
+static gs_status run_with_rows(gs_batch_devices *d)
+{
+    gs_batch_member *const m = &d->at[0];
+
+    for (uint32_t i = 0, end; i < d->passes; i = end) {
+        uint64_t busy = 0;
+        for (end = i; end < d->passes && (busy >> d->pass[end].device & 1) == 0; end++)
+            busy |= 1ull << d->pass[end].device;
+        for (uint32_t k = i; k < end; k++)
+            if (d->pass[k].batch != NULL)
+                GS_TRY(gs_batch_tables_fetch_for(&m->engine->tables, d->pass[k].device, d->pass[k].batch));
+        for (uint32_t k = i; k < end; k++)
+            if (d->pass[k].device == m->number)
+                GS_TRY(run_pass(m, &d->pass[k], statistics_of(d, k)));
+        for (uint32_t k = i; k < end; k++)
+            if (d->pass[k].batch != NULL)
+                GS_TRY(gs_step_rows_add_of(&d->rows, &m->engine->tables, d->pass[k].device));
+    }
+    return GS_OK;
+}
+
 /* Threads that have nothing to do in this round are woken, too, and sleep again. */
 static void run_round(gs_batch_devices *d)
 {
@@ -337,7 +360,9 @@ gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_
     d->pass = pass;
     d->passes = passes;
     d->added = 0;
-    if (d->devices == 1)
+    if (gs_ranks_count() > 1 && gs_step_rows_adds(&d->rows))
+        d->at[0].status = run_with_rows(d);
+    else if (d->devices == 1)
         run_passes(&d->at[0]);
     else
         run_round(d);
@@ -366,6 +391,9 @@ static gs_status share_alone(gs_batch_devices *d, gs_batch_pass *pass)
     if (gs_ranks_self() == 0)
         gs_batches_copy_statistics(own, d->statistics);
     GS_TRY(share_pass(d, pass, d->statistics));
+    gs_step_rows_clear(&d->rows);
+    GS_TRY(gs_step_rows_add_of(&d->rows, &own->tables, 0));
+    gs_step_rows_divide(&d->rows, 1); /* they are of the mean */
     GS_TRY(gs_ranks_share(p->grads, p->elements * sizeof(*p->grads)));
     if (gs_ranks_self() > 0)
         gs_batches_follow(own, &pass->drawn, d->statistics);
@@ -375,6 +403,8 @@ static gs_status share_alone(gs_batch_devices *d, gs_batch_pass *pass)
 gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass)
 {
     gs_step_rows_take_one(&d->rows);
+    if (gs_ranks_count() > 1)
+        GS_TRY(gs_batch_tables_fetch_for(&d->at[0].engine->tables, 0, pass->batch));
     const gs_status st = gs_ranks_self() > 0 ? GS_OK : gs_batches_run(d->at[0].engine, pass);
 
     if (st == GS_OK && !pass->overflows && gs_ranks_self() == 0) {

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "ranks/ranks.h"
 #include "session/session.h"
 #include "session/tables.h"
 
@@ -56,28 +57,40 @@ void gs_batch_tables_close(gs_batch_tables *b)
 
 /* ---- before and behind a pass -------------------------------------------- */
 
-static gs_status bring_all(gs_batch_tables *b)
+static gs_status bring_all(gs_batch_tables *b, uint32_t of, uint32_t rows)
 {
     const gs_program *const p = b->session->program, *const w = b->whole->program;
 
     for (uint32_t t = 0; t < p->tables; t++) {
         float *const to = gs_exec_rows(b->session->run.exec, p->table[t].array);
         if (to != NULL) /* no pass reads it where it has no place */
-            GS_TRY(gs_session_read_rows(b->whole, w->table[b->of[t]].array, &b->list, to));
+            GS_TRY(gs_session_read_rows_for(b->whole, w->table[b->of[t]].array, of, rows, &b->list, to));
     }
     return GS_OK;
 }
 
-/* The session that has the tables reads for one device at a time. */
+/* The session that has the tables reads for one device at a time. Of ranks the rows are there already. */
 gs_status gs_batch_tables_fetch(gs_batch_tables *b, const gs_batch *batch)
 {
-    if (b->session->program->tables == 0)
+    if (b->session->program->tables == 0 || gs_ranks_count() > 1)
         return GS_OK;
     gs_row_list_make(&b->list, batch->vertex, batch->vertices);
     pthread_mutex_lock(b->lock);
-    const gs_status st = bring_all(b);
+    const gs_status st = bring_all(b, 0, batch->vertices);
     pthread_mutex_unlock(b->lock);
     return st;
+}
+
+gs_status gs_batch_tables_fetch_for(gs_batch_tables *b, uint32_t of, const gs_batch *batch)
+{
+    uint32_t rows = batch->vertices;
+
+    if (b->session->program->tables == 0)
+        return GS_OK;
+    if (of == gs_ranks_self())
+        gs_row_list_make(&b->list, batch->vertex, rows);
+    GS_TRY(gs_ranks_share_of(of, &rows, sizeof(rows)));
+    return bring_all(b, of, rows);
 }
 
 /* Behind a pass: the gradient of the batch's rows of a table, [list.rows, *width] in the batch's order; NULL: no result
@@ -179,22 +192,67 @@ static void add_rows(float *sum, const float *gradient, const uint32_t *row, uin
     }
 }
 
+/* Finds out where the step has these rows. */
+static void place_rows(gs_step_rows *r, const uint32_t *vertex, uint32_t rows)
+{
+    for (uint32_t i = 0; i < rows; i++) {
+        gs_unique_prefetch(&r->rows, vertex[GS_MIN(i + ROWS_AHEAD, rows - 1)]);
+        r->row[i] = gs_unique_put(&r->rows, vertex[i]);
+    }
+}
+
 void gs_step_rows_add(gs_step_rows *r, const gs_batch_tables *pass, const gs_batch *batch)
 {
     const uint32_t had = r->rows.count;
 
     if (!gs_step_rows_adds(r))
         return;
-    for (uint32_t i = 0; i < batch->vertices; i++) {
-        gs_unique_prefetch(&r->rows, batch->vertex[GS_MIN(i + ROWS_AHEAD, batch->vertices - 1)]);
-        r->row[i] = gs_unique_put(&r->rows, batch->vertex[i]);
-    }
+    place_rows(r, batch->vertex, batch->vertices);
     for (uint32_t t = 0; t < r->tables->session->program->tables; t++) {
         uint32_t width;
         const float *const gradient = gradient_of(pass, t, &width);
         if (gradient != NULL)
             add_rows(r->sum[t], gradient, r->row, batch->vertices, had, width);
     }
+}
+
+/* Gradients of a table of a rank's batch. */
+typedef struct sent_rows {
+    gs_step_rows *r;
+    const float *gradient; /* [rows, width] of this rank's pass */
+    uint32_t table, width, had;
+} sent_rows;
+
+static const float *gradient_row(const void *context, uint32_t place)
+{
+    const sent_rows *const x = context;
+    return x->gradient + (uint64_t)place * x->width;
+}
+
+static gs_status add_sent(void *context, const gs_row_list *own, const float *row)
+{
+    const sent_rows *const x = context;
+
+    place_rows(x->r, own->named, own->rows);
+    add_rows(x->r->sum[x->table], row, x->r->row, own->rows, x->had, x->width);
+    return GS_OK;
+}
+
+gs_status gs_step_rows_add_of(gs_step_rows *r, const gs_batch_tables *pass, uint32_t of)
+{
+    sent_rows x = {.r = r, .had = r->rows.count};
+    uint32_t rows = pass->list.rows;
+
+    if (!gs_step_rows_adds(r))
+        return GS_OK;
+    GS_TRY(gs_ranks_share_of(of, &rows, sizeof(rows)));
+    for (x.table = 0; x.table < pass->session->program->tables; x.table++) {
+        const uint32_t array = pass->whole->program->table[pass->of[x.table]].array;
+        x.gradient = gradient_of(pass, x.table, &x.width);
+        if (r->sum[x.table] != NULL)
+            GS_TRY(gs_session_send_rows_of(pass->whole, array, of, rows, &pass->list, gradient_row, &x, add_sent, &x));
+    }
+    return GS_OK;
 }
 
 void gs_step_rows_divide(gs_step_rows *r, double mass)

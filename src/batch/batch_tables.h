@@ -36,12 +36,15 @@ void gs_batch_tables_close(gs_batch_tables *b);
 
 /* Before a pass: the batch's rows of all tables, to where the pass reads them. Blocks while it reads. GS_EIO. */
 gs_status gs_batch_tables_fetch(gs_batch_tables *b, const gs_batch *batch);
+/* The same of several ranks, a meeting: rows of the batch that rank `of` has, which others need not have drawn. */
+gs_status gs_batch_tables_fetch_for(gs_batch_tables *b, uint32_t of, const gs_batch *batch);
 
 /* Rows of learned tables that a step's batches have, and the sums of their gradients.
  *
  * A step of one pass has the gradient where the pass left it. Of several, each adds its own, in the order of the
  * batches, and a row that several have is there once: so the optimiser goes over each row of the step once, and what is
- * added to what does not depend on devices, groups or budgets. One thread at a time.
+ * added to what does not depend on devices, groups or budgets. A rank has the rows of its own vertices. One thread at a
+ * time.
  */
 
 typedef struct gs_step_rows {
@@ -68,6 +71,8 @@ void gs_step_rows_take_one(gs_step_rows *r);
 void gs_step_rows_clear(gs_step_rows *r);
 /* each of which is added after it; then gradients are divided by `mass`. Nothing happens without tables. */
 void gs_step_rows_add(gs_step_rows *r, const gs_batch_tables *pass, const gs_batch *batch);
+/* Of several ranks, a meeting: the pass was rank `of`'s, whose rows gs_batch_tables_fetch_for() brought. */
+gs_status gs_step_rows_add_of(gs_step_rows *r, const gs_batch_tables *pass, uint32_t of);
 void gs_step_rows_divide(gs_step_rows *r, double mass);
 
 /* Then: the rows of the step, and their gradient of a table, [rows, *width]; NULL: no result depends on it. */

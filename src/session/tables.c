@@ -443,25 +443,48 @@ static const float *row_in_order(const void *context, uint32_t place)
     return x->row + (uint64_t)place * x->width;
 }
 
-gs_status gs_session_add_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
-                                 gs_row_source *source, const void *context)
+gs_status gs_session_send_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
+                                  gs_row_source *source, const void *context, gs_rows_fn *fn, void *receiver)
 {
     visit v = visit_of(s, array, of);
-    adding a = {v.width, source, context};
-    bool finite;
 
-    if (gs_ranks_count() == 1)
-        return gs_session_write_rows(s, &array, 1, list, add_row, &a, &finite);
     while (v.at + v.some.rows < rows) {
         GS_TRY(next_names(&v, rows, list));
         for (uint32_t k = 0; k < v.some.rows && of == gs_ranks_self(); k++)
             memcpy(v.row + (uint64_t)k * v.width, source(context, list->order[v.at + k]), v.width * sizeof(*v.row));
         GS_TRY(pass_rows(&v, true));
-        const rows_in_order own = {v.row + (uint64_t)v.first[gs_ranks_self()] * v.width, v.width};
-        a = (adding){v.width, row_in_order, &own};
-        GS_TRY(gs_session_write_rows(s, &array, 1, &v.some, add_row, &a, &finite));
+        const gs_row_list own = own_names(s, &v.some);
+        GS_TRY(fn(receiver, &own, v.row + (uint64_t)v.first[gs_ranks_self()] * v.width));
     }
     return GS_OK;
+}
+
+typedef struct added {
+    gs_session *s;
+    uint32_t array;
+} added;
+
+static gs_status add_rows(void *context, const gs_row_list *own, const float *row)
+{
+    const added *const x = context;
+    const uint32_t width = x->s->program->array[x->array].width;
+    const rows_in_order rows = {row, width};
+    adding a = {width, row_in_order, &rows};
+    bool finite;
+
+    return gs_session_write_rows(x->s, &x->array, 1, own, add_row, &a, &finite);
+}
+
+gs_status gs_session_add_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
+                                 gs_row_source *source, const void *context)
+{
+    added x = {s, array};
+    adding a = {s->program->array[array].width, source, context};
+    bool finite;
+
+    if (gs_ranks_count() == 1)
+        return gs_session_write_rows(s, &array, 1, list, add_row, &a, &finite);
+    return gs_session_send_rows_of(s, array, of, rows, list, source, context, add_rows, &x);
 }
 
 /* ---- rows of ranks ---- */

@@ -73,6 +73,11 @@ gs_status gs_session_read_rows_for(gs_session *s, uint32_t array, uint32_t of, u
                                    float *to);
 gs_status gs_session_add_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
                                  gs_row_source *source, const void *context);
+/* The same of several ranks, where the owner does something else with rows as wide as the array's: `fn` gets them as
+ * they come, some at a time, in the order of names. */
+typedef gs_status gs_rows_fn(void *context, const gs_row_list *own, const float *row);
+gs_status gs_session_send_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
+                                  gs_row_source *source, const void *context, gs_rows_fn *fn, void *receiver);
 /* Bytes that either moves between ranks for these rows of `of`, by s->machine.owners; of ranks in a plan, too. */
 uint64_t gs_session_visit_bytes(const gs_session *s, uint32_t array, uint32_t of, const uint32_t *vertex,
                                 uint32_t rows);

@@ -94,7 +94,7 @@ static gs_status open_seeds(void *context, const gs_seed_source **out, const gs_
 }
 
 /* Each of several ranks draws all batches. */
-static gs_status check_ranks(const char *store, bool learns_rows)
+static gs_status check_ranks(const char *store)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
 
@@ -104,8 +104,7 @@ static gs_status check_ranks(const char *store, bool learns_rows)
     if (gs_store_get_shard(s) != NULL)
         return gs_fail(GS_EUNSUPPORTED, "%s: batches are drawn of all edges, and a shard has some; give ranks the "
                        "whole store", store);
-    return !learns_rows ? GS_OK : gs_fail(GS_EUNSUPPORTED, ".sampler: learned rows of vertices on batches: not on "
-                                          "several ranks yet; start it without mpirun");
+    return GS_OK;
 }
 
 static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, bool stream)
@@ -121,7 +120,7 @@ static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, 
     GS_TRY(find_tables(&request.all_there, o, config->store));
     b->options = o;
     b->step = b->devices > 1 ? gs_batches_per_step_of(o) : 1;
-    GS_TRY(check_ranks(config->store, request.all_there));
+    GS_TRY(check_ranks(config->store));
     request.all_there = request.all_there || pairs || gs_ranks_count() > 1; /* none of these goes in parts */
     GS_TRY(gs_draws_open(&b->draws, &request));
     b->shape.limits = d->limits;
@@ -513,19 +512,31 @@ uint32_t gs_run_batches_count(const gs_run_batches *b) { return gs_sampler_batch
 /* The optimiser's step after a batch or several, with the learned rows of their vertices: of a
  * table no other row changes, as torch.optim.SparseAdam has it. */
 
-/* Over the rows in the order of the batches: no budget changes a bit. */
-static double gradient_norm(const gs_run *r, const gs_step_rows *b)
+/* 0 where none are clipped. Over the rows in the order of the batches: no budget changes a bit. Each rank has rows of
+ * its own. */
+static gs_status gradient_norm(double *out, const gs_run *r, const gs_step_rows *b)
 {
     const gs_program *const p = r->session->program;
+    const bool apart = gs_ranks_count() > 1;
+    double sum = 0;
+
+    *out = 0;
+    if (r->optim.clip <= 0)
+        return GS_OK;
     const double rest = gs_optim_norm(&r->session->run.params);
-    double sum = rest * rest;
+    sum = apart ? 0 : rest * rest;
 
     for (uint32_t t = 0; t < p->tables; t++) {
         uint32_t width;
         const float *const gradient = gs_step_rows_gradient(b, t, &width);
         sum = gradient == NULL ? sum : gs_run__add_squares(sum, gradient, gs_step_rows_count(b), width);
     }
-    return p->tables > 0 ? sqrt(sum) : rest;
+    if (apart && p->tables > 0) {
+        GS_TRY(gs_ranks_sum_f64(&sum, 1));
+        sum += rest * rest;
+    }
+    *out = p->tables > 0 ? sqrt(sum) : rest;
+    return GS_OK;
 }
 
 typedef struct stepping {
@@ -544,8 +555,10 @@ static gs_status step_batch(gs_run *r)
 {
     const gs_step_rows *const b = gs_batch_devices_rows(r->batches->engine);
     gs_session *const s = r->session;
-    gs_update u = gs_optim_next(&r->optim, r->optim.clip > 0 ? gradient_norm(r, b) : 0);
+    double norm;
 
+    GS_TRY(gradient_norm(&norm, r, b));
+    const gs_update u = gs_optim_next(&r->optim, norm);
     gs_optim_apply(&u, &s->run.params);
     for (uint32_t t = 0; t < s->program->tables; t++) {
         stepping x = {.update = &u};
@@ -841,7 +854,7 @@ static gs_status train_steps(gs_run *r, gs_epoch_report *e)
             return gs_fail(GS_EINTERRUPTED, "interrupted");
         GS_TRY(train_step(r, e, p->batches, count));
         p->batches += count;
-        if (p->batches < p->of && gs_run__checkpoint_is_due(r) &&
+        if (p->batches < p->of && (gs_run__checkpoint_is_due(r) || gs_run__tables_are_shared(r)) &&
             ((st = take_params(r, e->epoch)) != GS_OK || (st = gs_run__checkpoint_if_due(r)) != GS_OK))
             return st;
     }
@@ -863,7 +876,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     gs_run_batches *const b = r->batches;
     gs_epoch_part *const p = &r->part;
     const uint64_t read = gs_draws_read(&b->draws), *const swept = r->session->run.swept;
-    const uint64_t before[2] = {swept[0], swept[1]};
+    const uint64_t before[3] = {swept[0], swept[1], swept[2]};
 
     gs_batch_devices_quiet(b->engine); /* of an epoch that was stopped */
     b->followed = NULL;
@@ -877,5 +890,6 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     e->stall_seconds += b->draws.waited;
     e->read_bytes += gs_draws_read(&b->draws) - read + swept[0] - before[0];
     e->written_bytes += swept[1] - before[1];
+    e->sent_bytes += swept[2] - before[2];
     return GS_OK;
 }

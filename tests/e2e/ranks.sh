@@ -113,6 +113,11 @@ drawn=(--sampler neighbor --fanout 4,4)
 beside 2 --model gcn --task link --decoder mlp --negatives 6 --batch-size 200 --seeds edges "${drawn[@]}"
 store=$work/store
 beside 3 --model sage --dropout 0.3 --norm batch --batch-size 43 "${drawn[@]}"
+# with learned rows: a batch's come from their ranks, and their gradients go back
+beside 3 --model "$work/rows.gnn" --clip-norm 0.1 --no-cache --batch-size 43 "${drawn[@]}"
+[ "$(column sent_bytes "$work/ranks.jsonl" | total)" -gt 0 ] && pass || fail "no learned rows were sent"
+train often --topology "$work/network" --threads 1 --model "$work/rows.gnn" --clip-norm 0.1 --no-cache --batch-size 43 \
+    "${drawn[@]}" --checkpoint "$work/often" --checkpoint-every 0.001s && same often ranks
 ranks=() && train several --model embedding "${pairs[@]}"
 for n in 2 3; do
     ranks=(mpirun -n $n) && train ranks --model embedding --threads 1 "${pairs[@]}" && same ranks several
@@ -226,8 +231,6 @@ refuse 2 'done by one process' mpirun -n 2 "$GNNSTREAM" info "$work/store"
 batches=(--sampler neighbor --fanout 3,3 --batch-size 30)
 refuse 2 'host-memory: is missing' mpirun -n 2 "${gcn[@]}" "${batches[@]}"
 batches+=(--host-memory 300M)
-refuse 1 'batches: not on several ranks' mpirun -n 2 "$GNNSTREAM" train "$store" --model "$work/rows.gnn" \
-    "${batches[@]}"
 run "its shards" "$GNNSTREAM" shard "$work/store" 2 "$work/shards"
 refuse 1 'a shard has none' mpirun -n 2 "$GNNSTREAM" train "$work/shards" --model gcn --task link
 refuse 1 'a shard has some' mpirun -n 2 "$GNNSTREAM" train "$work/shards" --model gcn "${batches[@]}"
