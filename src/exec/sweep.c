@@ -171,7 +171,7 @@ static tile tile_at(const sweep *s, uint64_t first, uint32_t half)
 {
     const uint64_t per = s->e->chunks.interval_rows, all = end_of(s);
     const uint64_t left = first < all ? GS_MIN(per - first % per, all - first) : 0;
-    return (tile){.first = first, .rows = GS_MIN(left, s->c->tile), .half = half, .names = 1};
+    return (tile){.first = first, .rows = GS_MIN(left, s->c->tile), .half = half, .names = left > 0};
 }
 
 /* The one that has name number `name`, or one of no rows behind the last. */

@@ -104,6 +104,7 @@ beside 3 --model "$work/rows.gnn" --clip-norm 0.1 "${pairs[@]}"
 store=$work/labelled.store
 run "labels of edges" "$GNNSTREAM" partition "$work/labelled" "$store" --parts 3 --method fennel
 beside 2 --model sage --norm batch --dropout 0.3 --task edge-classify --batch-size 300 --no-cache --device-memory 3M
+beside 4 --model "$work/rows.gnn" --no-cache --epochs 1 # of which one has no rows
 of_pairs=(--model gcn --task link --decoder mlp --negatives 6 --batch-size 400 --eval-every 2)
 beside 2 "${of_pairs[@]}"
 sent=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
