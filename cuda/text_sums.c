@@ -294,7 +294,7 @@ static uint32_t heads_of(const gs_gen_writer *w, uint32_t i)
 static uint32_t scorer_of(const gs_gen_writer *w, uint32_t i)
 {
     uint32_t k = 0;
-    while (heads_of(w, k) == 0 || sum_at(w, k)->score != sum_at(w, i)->score)
+    while (!gs_same_scores(w->s, w->k->sum[k], w->k->sum[i]))
         k++;
     return k;
 }
