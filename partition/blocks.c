@@ -5,7 +5,7 @@
  * what a streaming order needs, with each edge stored once. An edge and its
  * reverse are in the same block.
  */
-#include "partition/blocks.h"
+#include "partition/order.h"
 
 #include <fcntl.h>
 #include <omp.h>
@@ -16,9 +16,8 @@
 #include "base/size.h"
 #include "partition/exchange.h"
 #include "partition/input_files.h"
+#include "partition/integers.h"
 #include "partition/job.h"
-#include "partition/permute.h"
-#include "partition/sort.h"
 #include "ranks/ranks.h"
 
 #define MOST_BLOCKS 256u
@@ -132,17 +131,16 @@ static void read_worker(reading *r, uint32_t writer)
 static gs_status add_up(reading *r)
 {
     uint64_t sums[2] = {r->balance, r->loops}, types[GS_RANKS_MOST] = {0}, own = r->most_type;
-    gs_status st = GS_OK;
 
     if (r->job->ranks == 1)
         return GS_OK;
-    if ((st = gs_ranks_sum_u64(sums, 2)) == GS_OK)
-        st = gs_ranks_gather(types, &own, sizeof(own));
+    GS_TRY(gs_ranks_sum_u64(sums, 2));
+    GS_TRY(gs_ranks_gather(types, &own, sizeof(own)));
     r->balance = sums[0];
     r->loops = sums[1];
-    for (uint32_t k = 0; k < r->job->ranks && st == GS_OK; k++)
+    for (uint32_t k = 0; k < r->job->ranks; k++)
         r->most_type = GS_MAX(r->most_type, (uint32_t)types[k]);
-    return st;
+    return GS_OK;
 }
 
 static gs_status read_all(gs_part_blocks *b, gs_part_job *job, gs_part_input *in)
@@ -157,9 +155,8 @@ static gs_status read_all(gs_part_blocks *b, gs_part_job *job, gs_part_input *in
     r.end = GS_MIN(pieces * (job->rank + 1) / job->ranks * r.piece, in->edges);
 #pragma omp parallel num_threads(threads)
     read_worker(&r, (uint32_t)omp_get_thread_num());
-    gs_status st = gs_part__job_result(job);
-    if (st != GS_OK || (st = add_up(&r)) != GS_OK)
-        return st;
+    GS_TRY(gs_part__job_result(job));
+    GS_TRY(add_up(&r));
     b->symmetric = r.balance == 0;
     b->self_loops = r.loops;
     b->edges = in->edges;
@@ -248,16 +245,8 @@ static inline uint64_t pair_key(uint32_t u, uint32_t v, uint64_t first)
 
 static bool holds(const uint64_t *keys, uint64_t n, uint64_t key)
 {
-    uint64_t low = 0;
-    while (n > 0) {
-        const uint64_t half = n / 2;
-        if (keys[low + half] < key) {
-            low += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
-    }
+    uint64_t low = 0, high = n;
+    GS_BISECT(low, high, keys[middle] < key);
     return keys[low] == key; /* one past the last is a sentinel */
 }
 
@@ -280,9 +269,7 @@ static gs_status reverse_block(void *context, uint64_t first, uint64_t vertices,
     const uint32_t words = w->b->words;
     gs_status st = GS_OK;
 
-    uint32_t bits = 33;
-    while (bits < 64 && (vertices - 1) >> (bits - 33) != 0)
-        bits++;
+    const uint32_t bits = GS_MIN(33 + gs_part__bits(vertices), 64);
     for (uint64_t i = 0; i < count; i++)
         w->keys[i] = pair_key(records[i * words], records[i * words + 1], first);
     uint64_t *sorted = gs_part__sort8(w->keys, w->spare, count, bits);

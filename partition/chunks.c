@@ -9,8 +9,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/dtype.h"
@@ -18,11 +21,54 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "partition/order.h"
+#include "partition/integers.h"
 #include "partition/job.h"
-#include "partition/sort.h"
+#include "partition/order.h"
 #include "store/chunk_view.h"
 #include "store/store_write.h"
+
+/* ---- what edges carry, sorted from the order of the input to that of the chunks.
+ *
+ *   wanted, by number  +  the input's rows, front to back  -->  rows, by run of chunks  -->  chunks, in file order
+ *
+ * Where edges have features, records of edges carry the number of the edge in the input, and chunks are written with
+ * rows of zeros. Each edge of a chunk then asks for the row of its number: these questions are sorted by number, the
+ * input's rows are read once, front to back, and go, sorted by chunk, to where they belong. A run is of consecutive
+ * chunks that fit memory together. Edges of a target that have the same operand and type are put in order of what they
+ * carry, so that both copies of a graph's edges, and a symmetric graph's two ends, have them in one order, whatever the
+ * input's. */
+
+#define WANTED_WORDS 3u   /* number, chunk, place */
+#define MOST_BUCKETS 4096u
+#define LEAST_RECORDS 64u /* of a buffer of external_sort.c */
+#define PIECE_BYTES (256u * GS_KIB)
+
+/* Bytes that hold a row of the input in any form. */
+static uint64_t row_room(const gs_part_input *in) { return in->edge_features * 8ull + sizeof(float); }
+
+/* What edges want which rows of the input: a bucket has those of 2^shift numbers. */
+typedef struct wanted_rows {
+    gs_external_sort *sort;
+    uint32_t shift;
+} wanted_rows;
+
+/* For `threads` that put records at the same time, in `memory` bytes. */
+static gs_status wanted_make(wanted_rows *wanted, const gs_part_job *job, const gs_part_input *in,
+                             uint32_t threads, uint64_t memory)
+{
+    const uint64_t least = (uint64_t)threads * LEAST_RECORDS * WANTED_WORDS * 4;
+    const uint64_t most = GS_MAX(GS_MIN(memory / least, MOST_BUCKETS), 1);
+    gs_sort_spec spec = {.dir = job->dir, .name = "tmp.wanted", .writers = threads, .words = WANTED_WORDS,
+                         .memory = memory};
+
+    *wanted = (wanted_rows){0};
+    while ((in->edges - 1) >> wanted->shift >= most)
+        wanted->shift++;
+    spec.buckets = (uint32_t)((in->edges - 1) >> wanted->shift) + 1;
+    return gs_sort_make(&wanted->sort, &spec);
+}
+
+/* ---- sorted edges ------------------------------------------------------------------- */
 
 /* Sorted edges of one chunk: keys of target row and operand row, of g->local_bits each, with payload or without. */
 typedef struct run {
@@ -142,6 +188,7 @@ typedef struct writing {
     gs_part_grid grid;
     uint64_t cap; /* most edges sorted at once */
     uint64_t chunks;
+    wanted_rows wanted;
     int fd;
     char *path;
     pthread_mutex_t lock; /* guards turn and end */
@@ -254,14 +301,14 @@ static gs_status flush(worker *k, bool last)
 /* -- one chunk ---------------------------------------------------------------- */
 
 /* Each edge says which row of the input is its own. */
-static gs_status want_rows(const gs_part_wanted *wanted, uint32_t chunk, const run *r)
+static gs_status want_rows(const wanted_rows *wanted, uint32_t chunk, const run *r)
 {
     const gs_part_key16 *const keys = r->keys;
 
     for (uint64_t i = 0; i < r->edges; i++) {
-        uint32_t number;
-        memcpy(&number, &keys[i].weight, sizeof(number));
-        GS_TRY(gs_part__want(wanted, (uint32_t)omp_get_thread_num(), number, chunk, (uint32_t)i));
+        uint32_t record[WANTED_WORDS] = {0, chunk, (uint32_t)i}; /* number, chunk, place */
+        memcpy(&record[0], &keys[i].weight, sizeof(record[0]));
+        GS_TRY(gs_sort_append(wanted->sort, (uint32_t)omp_get_thread_num(), record[0] >> wanted->shift, record, 1));
     }
     return GS_OK;
 }
@@ -302,18 +349,10 @@ static gs_status put_chunk(worker *k, uint64_t c, run *r)
                                 .largest = r->largest};
     k->out_bytes += bytes;
     k->out_next = c + 1;
-    return spec->wanted != NULL ? want_rows(spec->wanted, (uint32_t)c, r) : GS_OK;
+    return spec->apart > 0 ? want_rows(&w->wanted, (uint32_t)c, r) : GS_OK;
 }
 
 /* -- one region ---------------------------------------------------------------- */
-
-static uint32_t bits_for(uint64_t count)
-{
-    uint32_t bits = 0;
-    while (bits < 64 && (count - 1) >> bits != 0)
-        bits++;
-    return bits;
-}
 
 /* Records to sort keys: chunk within the region, target row, operand row. */
 static void make_keys(worker *k, const uint32_t *records, uint64_t at, uint64_t count, uint64_t first_chunk)
@@ -339,7 +378,7 @@ static void make_keys(worker *k, const uint32_t *records, uint64_t at, uint64_t 
         }
         gs_part_key16 *const to = (gs_part_key16 *)k->keys + at + i;
         *to = (gs_part_key16){.key = key, .type = typed ? records[2] : 0};
-        if (spec->wanted != NULL || spec->data.weights)
+        if (spec->apart > 0 || spec->data.weights)
             memcpy(&to->weight, &records[2 + typed], 4);
     }
 }
@@ -366,7 +405,7 @@ static gs_status write_run(void *context, const gs_sort_part *p)
     const gs_part_grid *const g = &k->w->grid;
     const gs_part_chunks_spec *const spec = k->w->spec;
     const bool payload = has_payload(spec->data);
-    const uint32_t bits = bits_for(chunks) + 2 * g->local_bits, type_bits = spec->data.type_bytes > 0 ? 16 : 0;
+    const uint32_t bits = gs_part__bits(chunks) + 2 * g->local_bits, type_bits = spec->data.type_bytes > 0 ? 16 : 0;
     uint64_t edges;
     gs_status st;
 
@@ -382,7 +421,7 @@ static gs_status write_run(void *context, const gs_sort_part *p)
                 break;
         run r = {
             .keys = keys + i * (payload ? sizeof(gs_part_key16) : 8), .edges = end - i, .payload = payload,
-            .numbered = spec->wanted != NULL};
+            .numbered = spec->apart > 0};
         st = put_chunk(k, first + chunk, &r);
     }
     k->out_next = first + chunks;
@@ -493,8 +532,342 @@ static void writing_end(writing *w)
 {
     gs_close_at(&w->fd);
     gs_free(w->path);
+    gs_sort_free(w->wanted.sort);
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->passed);
+}
+
+/* ---- from the input, by number, to runs of chunks ------------------------- */
+
+typedef struct row_moving {
+    const writing *w;
+    uint64_t *first;        /* [runs + 1] chunk */
+    uint32_t runs;
+    uint32_t words;         /* of a record: chunk, place, [weight], features */
+    gs_external_sort *rows; /* by run */
+    /* input rows [from, from + have) */
+    uint64_t from, have, room;
+    char *raw;
+    float *weight, *row;
+    uint32_t *piece;        /* of records */
+    gs_arena memory;
+} row_moving;
+
+static uint64_t payload_bytes(const gs_edge_data *data)
+{
+    return (data->weights ? sizeof(float) : 0) + data->feature_bytes;
+}
+
+static gs_status load_rows(row_moving *m, uint64_t from, uint64_t count)
+{
+    const gs_part_input *const in = m->w->spec->in;
+    char *const raw = m->raw + m->room * in->edge_features * 8; /* behind the features */
+
+    m->from = from;
+    m->have = count;
+    GS_TRY(gs_npy_read_rows(&in->edge_feature.npy, m->raw, from, count, in->edge_feature.path));
+    if (!in->weighted)
+        return GS_OK;
+    GS_TRY(gs_npy_read_rows(&in->weight.npy, raw, from, count, in->weight.path));
+    gs_part__to_f32(m->weight, raw, in->weight.npy.dtype, count);
+    return GS_OK;
+}
+
+static gs_status name_bad_number(const row_moving *m, uint64_t number, const char *at_rest)
+{
+    const gs_part_input *const in = m->w->spec->in;
+    const gs_dtype type = m->w->job->feature_type;
+
+    for (uint32_t c = 0; c < in->edge_features; c++) {
+        float back = m->row[c];
+        if (!isfinite(back))
+            return gs_fail(GS_EFORMAT, "%s: row %lu, column %u: the value is not a finite float32; replace it",
+                           in->edge_feature.path, number, c);
+        gs_convert_to_f32(&back, at_rest + c * gs_dtype_bytes(type), type, 1);
+        if (!isfinite(back))
+            return gs_fail(GS_EFORMAT, "%s: row %lu, column %u: %g is too large for %s; use .feature_type f32",
+                           in->edge_feature.path, number, c, (double)m->row[c], gs_dtype_name(type));
+    }
+    return GS_OK;
+}
+
+/* The row of an edge, as chunks have it, to `to`. */
+static gs_status convert_row(row_moving *m, uint64_t number, char *to)
+{
+    const gs_part_input *const in = m->w->spec->in;
+    const gs_npy *const npy = &in->edge_feature.npy;
+    const uint64_t k = number - m->from, size = gs_dtype_bytes(npy->dtype);
+    const gs_dtype type = m->w->job->feature_type;
+    uint32_t finite = 1;
+    float back[64];
+
+    if (in->weighted) {
+        memcpy(to, &m->weight[k], sizeof(float));
+        to += sizeof(float);
+    }
+    gs_part__to_f32(m->row, m->raw + k * in->edge_features * size, npy->dtype, in->edge_features);
+    gs_convert_from_f32(to, type, m->row, in->edge_features);
+    for (uint32_t c = 0; c < in->edge_features; c += GS_ARRAY_LEN(back)) {
+        const uint32_t n = (uint32_t)GS_MIN(GS_ARRAY_LEN(back), in->edge_features - c);
+        gs_convert_to_f32(back, to + c * gs_dtype_bytes(type), type, n);
+        for (uint32_t i = 0; i < n; i++)
+            finite &= isfinite(back[i]) != 0;
+    }
+    return finite ? GS_OK : name_bad_number(m, number, to);
+}
+
+static uint32_t run_of(const row_moving *m, uint64_t chunk)
+{
+    uint32_t low = 1, high = m->runs;
+    GS_BISECT(low, high, m->first[middle] <= chunk);
+    return low - 1;
+}
+
+/* The rows of the loaded numbers that the bucket's edges want. */
+static gs_status answer(row_moving *m, uint32_t bucket)
+{
+    const uint64_t cap = PIECE_BYTES / (WANTED_WORDS * 4);
+    gs_sort_cursor at = gs_sort_first(m->w->wanted.sort, bucket);
+    uint64_t count = 1;
+    gs_status st = GS_OK;
+
+    while (st == GS_OK && (st = gs_sort_read(m->w->wanted.sort, &at, m->piece, cap, &count)) == GS_OK && count > 0)
+        for (uint64_t i = 0; i < count && st == GS_OK; i++) {
+            const uint32_t *const want = m->piece + i * WANTED_WORDS;
+            if (want[0] < m->from || want[0] >= m->from + m->have)
+                continue;
+            uint32_t *const record = gs_sort_put(m->rows, 0, run_of(m, want[1]));
+            if (record == NULL)
+                return gs_sort_failure(m->rows);
+            record[m->words - 1] = 0; /* of which features may leave some bytes */
+            record[0] = want[1];
+            record[1] = want[2];
+            st = convert_row(m, want[0], (char *)(record + 2));
+        }
+    return st;
+}
+
+static gs_status answer_all(row_moving *m)
+{
+    const gs_external_sort *const s = m->w->wanted.sort;
+    const uint64_t edges = m->w->spec->in->edges;
+
+    for (uint32_t b = 0; b < s->spec.buckets; b++) {
+        const uint32_t shift = m->w->wanted.shift;
+        const uint64_t first = (uint64_t)b << shift, end = GS_MIN(edges, first + (1ull << shift));
+        for (uint64_t at = first; at < end; at += m->have) {
+            gs_part__tick(m->w->job, "moving edge features", (double)at / (double)edges);
+            GS_TRY(gs_part__job_result(m->w->job));
+            GS_TRY(load_rows(m, at, GS_MIN(m->room, end - at)));
+            GS_TRY(answer(m, b));
+        }
+    }
+    return gs_sort_finish(m->rows);
+}
+
+/* ---- from runs to chunks ---------------------------------------------------- */
+
+typedef struct filling {
+    const row_moving *m;
+    char *bytes; /* of the run's chunks */
+    uint64_t offset;
+} filling;
+
+static void view_of(const filling *f, gs_chunk_view *view, uint64_t chunk)
+{
+    const gs_part_grid *const g = &f->m->w->spec->order->grid;
+    const gs_chunk *const c = &f->m->w->spec->chunk[chunk];
+    const gs_chunk_expect expect = {.index_bytes = g->rows <= 65536 ? 2 : 4, .edges = c->edges, .targets = c->targets,
+                                    .operands = c->operands, .largest = c->largest};
+    gs_chunk_view_place(view, f->bytes + (c->offset - f->offset), &expect, f->m->w->spec->data);
+}
+
+/* What edge k carries beside its type, in one piece. */
+static void take_payload(const gs_chunk_view *v, uint64_t k, char *to)
+{
+    if (v->weight != NULL) {
+        memcpy(to, &v->weight[k], sizeof(float));
+        to += sizeof(float);
+    }
+    memcpy(to, (const char *)v->feature + k * v->feature_bytes, v->feature_bytes);
+}
+
+static void put_payload(const gs_chunk_view *v, uint64_t k, const char *from)
+{
+    if (v->weight != NULL) {
+        memcpy((float *)(uintptr_t)v->weight + k, from, sizeof(float));
+        from += sizeof(float);
+    }
+    memcpy((char *)(uintptr_t)v->feature + k * v->feature_bytes, from, v->feature_bytes);
+}
+
+static int by_bytes(const void *a, const void *b, void *bytes) { return memcmp(a, b, *(const uint64_t *)bytes); }
+
+/* Edges [first, end) are parallel. */
+static gs_status order_parallels(const gs_chunk_view *v, uint64_t first, uint64_t end, uint64_t bytes)
+{
+    GS_FREED char *const all = gs_malloc_array(end - first, bytes);
+
+    GS_NEED(all != NULL, "no memory to order %lu parallel edges", end - first);
+    for (uint64_t k = first; k < end; k++)
+        take_payload(v, k, all + (k - first) * bytes);
+    qsort_r(all, end - first, bytes, by_bytes, &bytes);
+    for (uint64_t k = first; k < end; k++)
+        put_payload(v, k, all + (k - first) * bytes);
+    return GS_OK;
+}
+
+/* Of one target: do they name the same row, and have the same type? */
+static bool are_parallel(const gs_chunk_view *v, uint64_t a, uint64_t b)
+{
+    return gs_index_at(v->index, v->index_bytes, a) == gs_index_at(v->index, v->index_bytes, b) &&
+           (v->type == NULL || gs_type_at(v->type, v->type_bytes, a) == gs_type_at(v->type, v->type_bytes, b));
+}
+
+static gs_status order_edges(const gs_chunk_view *v, uint64_t bytes)
+{
+    for (uint32_t t = 0; t < v->targets; t++)
+        for (uint64_t k = v->start[t], end; k < v->start[t + 1]; k = end) {
+            for (end = k + 1; end < v->start[t + 1] && are_parallel(v, k, end); end++)
+                ;
+            if (end - k > 1)
+                GS_TRY(order_parallels(v, k, end, bytes));
+        }
+    return GS_OK;
+}
+
+/* Rows of the run to their chunks, which are in f->bytes. */
+static gs_status place_rows(const filling *f, uint32_t k)
+{
+    const row_moving *const m = f->m;
+    const uint64_t cap = GS_MAX(PIECE_BYTES / (m->words * 4), 1);
+    gs_sort_cursor at = gs_sort_first(m->rows, k);
+    uint64_t count = 1;
+    gs_status st;
+
+    while ((st = gs_sort_read(m->rows, &at, m->piece, cap, &count)) == GS_OK && count > 0)
+        for (uint64_t i = 0; i < count; i++) {
+            const uint32_t *const record = m->piece + i * m->words;
+            gs_chunk_view v;
+            view_of(f, &v, record[0]);
+            put_payload(&v, record[1], (const char *)(record + 2));
+        }
+    return st;
+}
+
+static gs_status fill_run(filling *f, uint32_t k)
+{
+    const row_moving *const m = f->m;
+    gs_chunk *const chunk = m->w->spec->chunk;
+    uint64_t first = m->first[k], end = m->first[k + 1], bytes = 0;
+    gs_status st;
+
+    for (uint64_t c = first; c < end; c++)
+        bytes += chunk[c].length;
+    while (first < end && chunk[first].edges == 0)
+        first++;
+    if (first == end)
+        return GS_OK;
+    f->offset = chunk[first].offset;
+    if ((st = gs_pread_exact(f->m->w->fd, f->bytes, bytes, f->offset, f->m->w->path)) != GS_OK ||
+        (st = place_rows(f, k)) != GS_OK)
+        return st;
+    for (uint64_t c = first; c < end && st == GS_OK; c++) {
+        gs_chunk_view v;
+        if (chunk[c].edges == 0)
+            continue;
+        view_of(f, &v, c);
+        st = order_edges(&v, payload_bytes(&m->w->spec->data));
+        chunk[c].checksum = gs_hash64(f->bytes + (chunk[c].offset - f->offset), chunk[c].length);
+    }
+    return st == GS_OK ? gs_pwrite_exact(f->m->w->fd, f->bytes, bytes, f->offset, f->m->w->path) : st;
+}
+
+static gs_status fill_all(const row_moving *m, uint64_t most)
+{
+    filling f = {.m = m, .bytes = gs_alloc_pages(most)};
+    gs_status st = f.bytes != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to fill chunks", m->w->job->dir);
+
+    for (uint32_t r = 0; r < m->runs && st == GS_OK; r++)
+        if ((st = gs_part__job_result(m->w->job)) == GS_OK)
+            st = fill_run(&f, r);
+    gs_free_pages(f.bytes, most);
+    return st;
+}
+
+/* ---- the whole ------------------------------------------------------------- */
+
+/* Cuts the chunks into runs of at most `bytes`, or one chunk; gives the bytes and edges of the largest. With `first`
+ * NULL it counts. */
+static uint32_t cut_runs(const row_moving *m, uint64_t bytes, uint64_t *first, uint64_t *most_bytes,
+                         uint64_t *most_edges)
+{
+    const gs_chunk *const chunk = m->w->spec->chunk;
+    uint64_t length = 0, edges = 0;
+    uint32_t runs = 0;
+
+    for (uint64_t c = 0; c <= m->w->chunks; c++) {
+        const bool begins = c == 0 || c == m->w->chunks || (length > 0 && length + chunk[c].length > bytes);
+        if (begins) {
+            if (first != NULL)
+                first[runs] = c;
+            runs += c < m->w->chunks;
+            length = edges = 0;
+        }
+        if (c < m->w->chunks) {
+            length += chunk[c].length;
+            edges += chunk[c].edges;
+        }
+        *most_bytes = GS_MAX(*most_bytes, length);
+        *most_edges = GS_MAX(*most_edges, edges);
+    }
+    return runs;
+}
+
+static gs_status make_rows_sort(row_moving *m, uint64_t memory, uint64_t most_edges)
+{
+    const gs_sort_spec spec = {.dir = m->w->job->dir, .name = "tmp.edge_rows", .buckets = m->runs, .writers = 1,
+                               .words = m->words, .memory = memory, .each = most_edges};
+    return gs_sort_make(&m->rows, &spec);
+}
+
+static gs_status make_buffers(row_moving *m, uint64_t memory)
+{
+    const gs_part_input *const in = m->w->spec->in;
+
+    m->room = GS_MAX(GS_MIN(memory / row_room(in), in->edges), 1);
+    m->raw = gs_arena_take(&m->memory, m->room, in->edge_features * 8ull + 8);
+    m->weight = gs_arena_take(&m->memory, m->room, sizeof(float));
+    m->row = gs_arena_take(&m->memory, in->edge_features, sizeof(float));
+    m->piece = gs_arena_take(&m->memory, GS_MAX(PIECE_BYTES, m->words * 4u), 1);
+    GS_NEED(!m->memory.is_short, "%s: no memory to move the features of edges", m->w->job->dir);
+    return GS_OK;
+}
+
+static void row_moving_end(row_moving *m)
+{
+    gs_sort_free(m->rows);
+    gs_arena_free(&m->memory);
+}
+
+/* Fills the file's chunks, once all edges have said what they want. */
+static gs_status move_rows(writing *w)
+{
+    const uint64_t memory = w->spec->memory + w->spec->apart;
+    GS_ENDS(row_moving_end) row_moving m = {.w = w, .words = 2 + (uint32_t)gs_div_up(payload_bytes(&w->spec->data), 4)};
+    uint64_t most_bytes = GS_BLOCK_BYTES, most_edges = 1;
+
+    GS_TRY(gs_sort_finish(w->wanted.sort));
+    m.runs = cut_runs(&m, memory / 2, NULL, &most_bytes, &most_edges);
+    GS_NEED((m.first = gs_arena_take(&m.memory, m.runs + 1ull, sizeof(*m.first))) != NULL,
+            "%s: no memory for runs of chunks", w->job->dir);
+    cut_runs(&m, memory / 2, m.first, &most_bytes, &most_edges);
+    GS_TRY(make_buffers(&m, memory / 4));
+    GS_TRY(make_rows_sort(&m, memory / 4, most_edges));
+    GS_TRY(answer_all(&m));
+    gs_sort_free(w->wanted.sort);
+    w->wanted.sort = NULL;
+    return fill_all(&m, most_bytes);
 }
 
 gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spec)
@@ -505,12 +878,17 @@ gs_status gs_part__chunks_write(gs_part_job *job, const gs_part_chunks_spec *spe
     w.cap = gs_part__chunk_cap(spec->threads, spec->memory, &kind);
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.passed, NULL);
-    if (bits_for(1ull << spec->order->region_shift) + 2 * w.grid.local_bits > 64)
+    if (gs_part__bits(1ull << spec->order->region_shift) + 2 * w.grid.local_bits > 64)
         return gs_fail(GS_EUNSUPPORTED, "%u parts of %lu vertices: use a number of parts that is a power of two",
                        w.grid.parts, w.grid.vertices);
+    if (spec->apart > 0)
+        GS_TRY(wanted_make(&w.wanted, job, spec->in, spec->threads, spec->apart));
     if ((w.path = gs_path_join(job->dir, gs_store_edges_name(spec->direction))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a path", job->dir);
-    if ((w.fd = open(w.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
+    if ((w.fd = open(w.path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
         return gs_fail_errno(errno, "%s: cannot make this file", w.path);
-    return write_all(&w);
+    GS_TRY(write_all(&w));
+    gs_sort_free(spec->order->chunked[spec->direction]);
+    spec->order->chunked[spec->direction] = NULL;
+    return spec->apart > 0 ? move_rows(&w) : GS_OK;
 }

@@ -12,13 +12,13 @@
 
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/names.h"
 #include "partition/text_lines.h"
+#include "store/store.h" /* gs_array_info, GS_MOST_NAME */
 
 /* -- edge types that are words: which number has which.
  *
  * While lines are read, a word's number is that of its first reader; then words are ordered, shortest first and those
- * of one length by their bytes, as names of vertices are (names.h): so a graph's types have the same numbers in
+ * of one length by their bytes, as names of vertices are: so a graph's types have the same numbers in
  * whatever order its lines come. */
 
 typedef struct gs_relations gs_relations;
@@ -35,6 +35,31 @@ gs_status gs_part__relations_order(gs_relations *r, const gs_part_job *job);
 const uint32_t *gs_part__relations_type(const gs_relations *r);
 /* The words of the first `types` of them, in their order, a line feed behind each; *text is the caller's to free. */
 gs_status gs_part__relations_text(const gs_relations *r, uint32_t types, char **text, uint64_t *bytes);
+
+/* -- ids of any kind, as bytes, to vertices 0, 1, 2, ..., within memory.
+ *
+ *   make --add, add, ...--> names and their keys --number--> names.bin of the store, and key -> vertex
+ *
+ * A key is a hash of 64 bits: edges lie on disk as keys until all names are known. Names are numbered shortest first,
+ * those of one length by their bytes, so whole numbers stand in their own order. One thread. */
+
+typedef struct gs_names gs_names;
+
+/* *path, the input's, is for messages and must live as long. Another `seed` gives other keys. */
+gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char *path, uint64_t seed);
+void gs_part__names_free(gs_names *n); /* NULL is allowed */
+/* 1 to GS_MOST_NAME bytes without a line feed. */
+gs_status gs_part__names_add(gs_names *n, const char *name, size_t length, uint64_t *key);
+/* Writes names.bin. *same: two names have one key; begin again with another seed. */
+gs_status gs_part__names_number(gs_names *n, gs_part_job *job, uint64_t *count, bool *same);
+/* Vertex of a key that was given. */
+uint32_t gs_part__names_vertex(const gs_names *n, uint64_t key);
+/* Frees all but what the next one gives. */
+void gs_part__names_forget(gs_names *n);
+/* For the store's manifest; the sums stay the names'. */
+gs_array_info gs_part__names_info(const gs_names *n);
+
+/* -- edges. */
 
 #define GS_MOST_ID (UINT32_MAX - 2u)
 
@@ -88,7 +113,7 @@ void gs_part__edge_block_release(void *b);
 /* -- ids in a text as vertices: as they are, or compacted.
  *
  * A text is read once with ids as they are, which are numbers from 0. Where that will not do, for the first edge has
- * words or numbers are too large or too far apart, it is read again with ids as names (names.h), and edges lie on disk
+ * words or numbers are too large or too far apart, it is read again with ids as names, and edges lie on disk
  * as keys until all names are known. */
 
 /* One reading of a text. */

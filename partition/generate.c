@@ -12,10 +12,10 @@
 #include "base/npy.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "base/temporary.h"
 #include "base/status.h"
+#include "base/temporary.h"
 #include "gnnstream.h"
-#include "partition/permute.h"
+#include "partition/integers.h"
 #include "store/store_write.h"
 
 /* ---- R-MAT and planted-class graphs as functions of a counter. */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "gnnstream_store.h" /* gs_generate_options */
-#include "partition/permute.h"
+#include "partition/integers.h"
 
 typedef struct gs_gen {
     const gs_generate_options *opt;

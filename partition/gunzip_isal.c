@@ -1,5 +1,5 @@
 /* gunzip_isal.c - by ISA-L, which takes a third of zlib's time. */
-#include "partition/stream.h"
+#include "partition/text_lines.h"
 
 #include <isa-l/igzip_lib.h>
 

@@ -1,5 +1,5 @@
 /* gunzip_zlib.c - by zlib, where ISA-L is not there. */
-#include "partition/stream.h"
+#include "partition/text_lines.h"
 
 #include <zlib.h>
 

@@ -12,16 +12,14 @@
 #include "partition/edge_text.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/names.h"
-#include "partition/stream.h"
-#include "partition/text_lines.h" /* GS_TEXT_PADDING */
+#include "partition/text_lines.h"
 
 #define HEAD_BYTES 65536u /* of a file that are looked at */
 
 /* In the order in which they look for their own. */
 static const gs_part_format *const families[] = {
-    gs_part__types_formats, gs_part__folder_formats, gs_part__igb_formats, gs_part__npz_formats, gs_part__mtx_formats,
-    gs_part__metis_formats, gs_part__list_formats,   gs_part__ogb_formats, gs_part__graphbolt_formats,
+    gs_part__types_formats,  gs_part__folder_formats, gs_part__igb_formats, gs_part__npz_formats,
+    gs_part__matrix_formats, gs_part__list_formats,   gs_part__ogb_formats, gs_part__graphbolt_formats,
 };
 
 /* The k-th of all; NULL after the last. */
@@ -80,13 +78,26 @@ static char *first_line(char *head)
     return line;
 }
 
+static bool is_of_folders(const gs_part_format *f) { return f->has[0] != NULL; }
+
+static bool looks(const gs_part_format *f, const char *path, const gs_part_head *head)
+{
+    bool found = false;
+
+    if (f->looks != NULL)
+        return f->looks(path, head);
+    for (size_t i = 0; i < GS_ARRAY_LEN(f->has) && f->has[i] != NULL && !found; i++)
+        found = gs_path_has(path, f->has[i]);
+    return found;
+}
+
 /* The first that says so; NULL where none does. */
 static const gs_part_format *find_looking(const char *path, bool folder, const gs_part_head *head)
 {
     const gs_part_format *f;
 
     for (size_t k = 0; (f = format_at(k)) != NULL; k++)
-        if (f->folder == folder && f->looks(path, head))
+        if (is_of_folders(f) == folder && looks(f, path, head))
             return f;
     return NULL;
 }
@@ -138,8 +149,8 @@ static gs_status find_format(const gs_part_format **out, const char *path, const
             break;
     if (*out == NULL)
         return gs_fail(GS_EINVAL, "format: '%s' is not known; the formats are %s", name, KNOWN_FORMATS);
-    if (folder != (*out)->folder)
-        return gs_fail(GS_EINVAL, "%s: format '%s' needs a %s here", path, name, (*out)->folder ? "folder" : "file");
+    if (folder != is_of_folders(*out))
+        return gs_fail(GS_EINVAL, "%s: format '%s' needs a %s here", path, name, folder ? "file" : "folder");
     return GS_OK;
 }
 

@@ -17,8 +17,8 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/temporary.h"
+#include "partition/integers.h"
 #include "partition/job.h"
-#include "partition/permute.h" /* gs_part__mix() */
 #include "partition/text_lines.h"
 #include "store/store.h" /* GS_LINK_SPLITS */
 

@@ -57,7 +57,7 @@ typedef struct gs_part_input {
     gs_part_named *named[2];               /* of vertices, of edges; NULL: none */
     gs_feature_table *names_of;            /* columns that these became; NULL: none */
     uint64_t label_first, label_vertices;  /* those that labels and splits are of: all, or the vertices of one type */
-    struct gs_names *names;                /* of the vertices (partition/names.h); NULL: ids are as they are */
+    struct gs_names *names;                /* of the vertices (edge_text.h); NULL: ids are as they are */
     char note[160];
 } gs_part_input;
 
@@ -73,15 +73,15 @@ typedef struct gs_part_head {
 typedef struct gs_part_format {
     const char *name;  /* of .format; NULL after the last of a family */
     const char *words; /* what it is, for the list of all */
-    bool folder;
-    bool (*looks)(const char *path, const gs_part_head *head);
+    const char *has[4]; /* a folder's: it has one of these, unless `looks` asks for more; of a file none */
+    bool (*looks)(const char *path, const gs_part_head *head); /* is it one of these? */
     gs_status (*open)(gs_part_input *in, gs_part_job *job); /* checks headers, without a temporary file; or NULL */
     gs_status (*read)(gs_part_input *in, gs_part_job *job); /* what has to be parsed; or NULL */
 } gs_part_format;
 
 /* Families, each with its source, in which formats look for theirs in this order; input.c lists them. */
-extern const gs_part_format gs_part__folder_formats[], gs_part__npz_formats[], gs_part__mtx_formats[],
-    gs_part__metis_formats[], gs_part__list_formats[], gs_part__ogb_formats[], gs_part__graphbolt_formats[],
+extern const gs_part_format gs_part__folder_formats[], gs_part__npz_formats[],
+    gs_part__matrix_formats[], gs_part__list_formats[], gs_part__ogb_formats[], gs_part__graphbolt_formats[],
     gs_part__types_formats[], gs_part__igb_formats[];
 
 /* An array of a folder: what it is, and where. */
@@ -221,7 +221,7 @@ gs_status gs_part__made_end(gs_made *m, gs_dtype as, uint64_t rows, uint64_t col
 gs_status gs_part__made_end_npy(gs_made *m);
 void gs_part__made_free(gs_made *m);
 
-/* -- features with names (named.c) -------------------------------------------- */
+/* -- features with names (input_types.c) -------------------------------------------- */
 
 #define GS_MOST_EDGE_FEATURES (1u << 18) /* a mebibyte of an edge */
 
@@ -233,21 +233,6 @@ gs_status gs_part__named_check(const gs_part_input *in, uint64_t rows, bool of_e
  * sets in->names_of. */
 gs_status gs_part__named_join(gs_part_input *in, gs_part_job *job);
 void gs_part__named_close(gs_part_input *in);
-
-/* Columns of rows that are put together: those without a name, as many as the widest has, and those with names. */
-typedef struct gs_part_columns {
-    gs_named_feature *named; /* the caller's, room for GS_MOST_NAMED_FEATURES; */
-    uint32_t *count;         /* so many so far */
-    uint64_t base, columns;  /* without a name; all */
-    gs_dtype as;             /* of all files, or float32 */
-    bool any;                /* a file was added, which says so */
-} gs_part_columns;
-
-/* Adds the columns of a part of the rows; its files may be missing. GS_EFORMAT, GS_EUNSUPPORTED. */
-gs_status gs_part__columns_add(gs_part_columns *c, const gs_part_file *x, const gs_part_named *named);
-/* Its rows, 0 where it has no such columns. */
-gs_status gs_part__columns_put(const gs_part_columns *c, gs_made *m, gs_part_job *job, const gs_part_file *x,
-                               const gs_part_named *named, uint64_t count);
 
 /* -- rows of numbers in a text, as an array in a temporary file.
  *

@@ -524,12 +524,6 @@ static const gs_part_array npy_arrays[] = {
     {0},
 };
 
-static bool npy_looks(const char *path, const gs_part_head *head)
-{
-    (void)head;
-    return gs_path_has(path, "edges.npy");
-}
-
 static bool is_floating(const gs_part_file *f) { return f->npy.dtype == GS_F32 || f->npy.dtype == GS_F64; }
 
 /* All splits have labels or none has, classes or numbers. */
@@ -634,6 +628,7 @@ static gs_status npy_open(gs_part_input *in, gs_part_job *job)
 /* ---- the formats ----------------------------------------------------------------- */
 
 const gs_part_format gs_part__folder_formats[] = {
-    {"npy", "a folder with edges.npy", true, npy_looks, npy_open, gs_part__named_join},
+    {.name = "npy", .words = "a folder with edges.npy", .has = {"edges.npy"}, .open = npy_open,
+     .read = gs_part__named_join},
     {0},
 };

@@ -254,12 +254,6 @@ typedef struct graphbolt {
     gs_part_file label[3]; /* of the vertices in each split */
 } graphbolt;
 
-static bool graphbolt_looks(const char *path, const gs_part_head *head)
-{
-    (void)head;
-    return gs_path_has(path, NAME);
-}
-
 /* -- one file that the metadata names ------------------------------------------------- */
 
 static gs_status missing(const graphbolt *g, tree_node path, const char *name)
@@ -598,6 +592,6 @@ static gs_status graphbolt_read(gs_part_input *in, gs_part_job *job)
 }
 
 const gs_part_format gs_part__graphbolt_formats[] = {
-    {"graphbolt", "a folder with " NAME, true, graphbolt_looks, NULL, graphbolt_read},
+    {.name = "graphbolt", .words = "a folder with " NAME, .has = {NAME}, .read = graphbolt_read},
     {0},
 };

@@ -36,12 +36,6 @@ static const gs_part_array igb_arrays[] = {
     {0},
 };
 
-static bool igb_looks(const char *path, const gs_part_head *head)
-{
-    (void)head;
-    return gs_path_has(path, EDGES) || gs_path_has(path, "processed/" EDGES);
-}
-
 /* A .npy file, or numbers without a header: *plain then, and their bytes. */
 static gs_status open_array(gs_part_file *f, const char *dir, const char *name, bool *plain)
 {
@@ -238,6 +232,6 @@ static gs_status igb_read(gs_part_input *in, gs_part_job *job)
 }
 
 const gs_part_format gs_part__igb_formats[] = {
-    {"igb", "a folder with paper__cites__paper", true, igb_looks, NULL, igb_read},
+    {.name = "igb", .words = "a folder with paper__cites__paper", .has = {EDGES, "processed/" EDGES}, .read = igb_read},
     {0},
 };

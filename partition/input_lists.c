@@ -619,12 +619,6 @@ static gs_status triples_read(gs_part_input *in, gs_part_job *job)
     return make_pairs(in, job, &at, 2);
 }
 
-static bool triples_looks(const char *path, const gs_part_head *head)
-{
-    (void)head;
-    return gs_path_has(path, triple_files[0]);
-}
-
 /* ---- by their first lines --------------------------------------------------------------- */
 
 static bool csv_looks(const char *path, const gs_part_head *head)
@@ -654,8 +648,9 @@ static bool snap_looks(const char *path, const gs_part_head *head)
 }
 
 const gs_part_format gs_part__list_formats[] = {
-    {"csv", "columns with a header", false, csv_looks, NULL, csv_read},
-    {"snap", "an edge list", false, snap_looks, NULL, snap_read},
-    {"triples", "a folder with train.txt: head, relation, tail", true, triples_looks, NULL, triples_read},
+    {.name = "csv", .words = "columns with a header", .looks = csv_looks, .read = csv_read},
+    {.name = "snap", .words = "an edge list", .looks = snap_looks, .read = snap_read},
+    {.name = "triples", .words = "a folder with train.txt: head, relation, tail", .has = {"train.txt"},
+     .read = triples_read},
     {0},
 };

@@ -478,4 +478,5 @@ static bool npz_looks(const char *path, const gs_part_head *head)
     return memcmp(head->bytes, "PK\3\4", 4) == 0 || memcmp(head->bytes, "PK\5\6", 4) == 0;
 }
 
-const gs_part_format gs_part__npz_formats[] = {{"npz", "arrays in one file", false, npz_looks, NULL, npz_read}, {0}};
+const gs_part_format gs_part__npz_formats[] = {
+    {.name = "npz", .words = "arrays in one file", .looks = npz_looks, .read = npz_read}, {0}};

@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/stream.h"
+#include "partition/text_lines.h"
 
 static const gs_part_array raw_arrays[] = {
     {GS_PART_ROLE(edge), "raw/edge.csv.gz", GS_PART_TABLE, GS_I64, {NULL}},
@@ -30,13 +30,6 @@ static const gs_part_array split_arrays[] = {
     {GS_PART_ROLE(split[2]), "test.csv.gz", GS_PART_TABLE, GS_I64, {NULL}},
     {0},
 };
-
-static bool ogb_looks(const char *path, const gs_part_head *head)
-{
-    (void)head;
-    return gs_path_has(path, "raw/edge.csv.gz") || gs_path_has(path, "raw/edge.csv") ||
-           gs_path_has(path, "raw/edge.csv.zst") || gs_path_has(path, "raw/data.npz");
-}
 
 /* The one number of a list that has one for each graph of the folder; 0 where there is no such table. */
 static gs_status read_count(uint64_t *out, const gs_part_input *in, gs_part_job *job, const char *name)
@@ -254,12 +247,6 @@ typedef struct typed_folder {
     gs_npz *archive[ARCHIVES];               /* NULL where it is not there */
     char *archive_path[ARCHIVES];
 } typed_folder;
-
-static bool ogb_types_looks(const char *path, const gs_part_head *head)
-{
-    (void)head;
-    return gs_path_has(path, TRIPLETS) || gs_path_has(path, "raw/edge_index_dict.npz");
-}
 
 /* A small text, unpacked, and its lines that are not empty. */
 typedef struct lines {
@@ -582,8 +569,9 @@ static gs_status ogb_types_read(gs_part_input *in, gs_part_job *job)
 }
 
 const gs_part_format gs_part__ogb_formats[] = {
-    {"ogb-types", "a folder with raw/triplet-type-list.csv.gz or raw/edge_index_dict.npz", true, ogb_types_looks, NULL,
-     ogb_types_read},
-    {"ogb", "a folder with raw/edge.csv.gz or raw/data.npz", true, ogb_looks, NULL, ogb_read},
+    {.name = "ogb-types", .words = "a folder with raw/triplet-type-list.csv.gz or raw/edge_index_dict.npz",
+     .has = {TRIPLETS, "raw/edge_index_dict.npz"}, .read = ogb_types_read},
+    {.name = "ogb", .words = "a folder with raw/edge.csv.gz or raw/data.npz",
+     .has = {"raw/edge.csv.gz", "raw/edge.csv", "raw/edge.csv.zst", "raw/data.npz"}, .read = ogb_read},
     {0},
 };

@@ -1,8 +1,10 @@
-/* input_types.c - several types of vertices and edges as one graph; the folders whose arrays lie by type:
- * nodes/TYPE and edges/SOURCE__RELATION__DESTINATION, and IGB's heterogeneous graphs. */
+/* input_types.c - features with names, and several types of vertices and edges as one graph; the folders whose arrays
+ * lie by type: nodes/TYPE and edges/SOURCE__RELATION__DESTINATION, and IGB's heterogeneous graphs. */
 #include "partition/input_files.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,269 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
+#include "store/store.h" /* gs_is_feature_name() */
+
+/* ---- features with names of their own: the arrays features/NAME.npy and edge_features/NAME.npy of a folder, which
+ * become the last columns of the rows that features.npy and edge_features.npy have. */
+
+#define NUMBERS 65536u /* of rows that are put together at once */
+
+/* ---- the files ------------------------------------------------------------------- */
+
+void gs_part__named_close(gs_part_input *in)
+{
+    for (int k = 0; k < 2; k++) {
+        for (uint32_t i = 0; in->named[k] != NULL && i < in->named[k]->count; i++)
+            gs_part__file_close(&in->named[k]->file[i]);
+        gs_free(in->named[k]);
+        in->named[k] = NULL;
+    }
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(a, b); }
+
+/* Names of the files NAME.npy in the folder, without the ending, in order; of others a warning. */
+static gs_status list_names(gs_part_named *out, const char *folder, const gs_part_job *job)
+{
+    DIR *const d = opendir(folder);
+    gs_status st = GS_OK;
+
+    if (d == NULL)
+        return gs_fail_errno(errno, "%s: cannot open", folder);
+    for (const struct dirent *e; st == GS_OK && (e = readdir(d)) != NULL;) {
+        const size_t n = strlen(e->d_name);
+        char name[GS_TYPE_NAME_BYTES];
+        if (e->d_name[0] == '.')
+            continue;
+        if (n <= 4 || strcmp(e->d_name + n - 4, ".npy") != 0) {
+            gs_part__warn(job, "%s/%s: is not read; features with a name are in NAME.npy", folder, e->d_name);
+            continue;
+        }
+        memcpy(name, e->d_name, GS_MIN(n - 4, sizeof(name) - 1));
+        name[GS_MIN(n - 4, sizeof(name) - 1)] = '\0';
+        if (n - 4 >= sizeof(name) || !gs_is_feature_name(name))
+            st = gs_fail(GS_EFORMAT, "%s/%s: '%.*s' is no name that a text could say: letters, digits and '_', at most "
+                         "%u, no digit first, and none of type, weight, x, in_degree, loops, loop_weight, gcn_norm",
+                         folder, e->d_name, (int)(n - 4), e->d_name, GS_TYPE_NAME_BYTES - 1);
+        else if (out->count == GS_MOST_NAMED_FEATURES)
+            st = gs_fail(GS_EUNSUPPORTED, "%s: has more than %u arrays", folder, GS_MOST_NAMED_FEATURES);
+        else
+            memcpy(out->name[out->count++], name, sizeof(name));
+    }
+    closedir(d);
+    qsort(out->name, out->count, sizeof(out->name[0]), by_text);
+    return st;
+}
+
+static gs_status open_folder(gs_part_named **out, const gs_part_job *job, const char *path, const char *name)
+{
+    GS_FREED char *const folder = gs_path_join(path, name);
+    char file[GS_TYPE_NAME_BYTES + 8];
+
+    GS_NEED(folder != NULL, "%s: no memory for a path", path);
+    if (!gs_path_is_dir(folder))
+        return GS_OK;
+    gs_part_named *const n = *out = gs_calloc(1, sizeof(*n));
+    GS_NEED(n != NULL, "%s: no memory to read it", folder);
+    for (uint32_t k = 0; k < GS_MOST_NAMED_FEATURES; k++)
+        n->file[k].npy.fd = -1;
+    GS_TRY(list_names(n, folder, job));
+    for (uint32_t k = 0; k < n->count; k++) {
+        snprintf(file, sizeof(file), "%s.npy", n->name[k]);
+        GS_TRY(gs_part__file_open(&n->file[k], folder, file, true));
+        if (n->file[k].npy.shape[1] == 0)
+            return gs_fail(GS_EFORMAT, "%s: has no columns; features are numbers [N] or [N, K]", n->file[k].path);
+    }
+    return GS_OK;
+}
+
+gs_status gs_part__named_open(gs_part_input *in, const gs_part_job *job, const char *folder)
+{
+    const gs_status st = open_folder(&in->named[0], job, folder, "features");
+    return st == GS_OK ? open_folder(&in->named[1], job, folder, "edge_features") : st;
+}
+
+gs_status gs_part__named_check(const gs_part_input *in, uint64_t rows, bool of_edges)
+{
+    const gs_part_named *const n = in->named[of_edges];
+
+    for (uint32_t k = 0; n != NULL && k < n->count; k++)
+        if (n->file[k].npy.shape[0] != rows)
+            return gs_fail(GS_EFORMAT, "%s: has %lu rows; there are %lu %s", n->file[k].path, n->file[k].npy.shape[0],
+                           rows, of_edges ? "edges" : "vertices");
+    return GS_OK;
+}
+
+/* ---- their columns --------------------------------------------------------------- */
+
+/* Columns of rows that are put together: those without a name, as many as the widest has, and those with names. */
+typedef struct all_columns {
+    gs_named_feature *named; /* the caller's, room for GS_MOST_NAMED_FEATURES; */
+    uint32_t *count;         /* so many so far */
+    uint64_t base, columns;  /* without a name; all */
+    gs_dtype as;             /* of all files, or float32 */
+    bool any;                /* a file was added, which says so */
+} all_columns;
+
+static void widen(all_columns *c, const gs_npy *npy)
+{
+    c->as = !c->any || c->as == npy->dtype ? npy->dtype : GS_F32;
+    c->any = true;
+}
+
+/* The feature of this name, a new one of so many columns where there is none. */
+static gs_status find_name(all_columns *c, const char *name, const gs_part_file *f)
+{
+    const uint64_t columns = f->npy.shape[1];
+    uint32_t k = 0;
+
+    while (k < *c->count && strcmp(c->named[k].name, name) != 0)
+        k++;
+    if (k == GS_MOST_NAMED_FEATURES)
+        return gs_fail(GS_EUNSUPPORTED, "%s: more than %u features with names", f->path, GS_MOST_NAMED_FEATURES);
+    if (k < *c->count && c->named[k].columns != columns)
+        return gs_fail(GS_EFORMAT, "%s: has %lu columns, and %s of another type has %u", f->path, columns, name,
+                       c->named[k].columns);
+    if (k == *c->count) {
+        snprintf(c->named[k].name, sizeof(c->named[k].name), "%s", name);
+        c->named[(*c->count)++].columns = (uint32_t)GS_MIN(columns, UINT32_MAX);
+        c->columns += columns;
+    }
+    return GS_OK;
+}
+
+/* Adds the columns of a part of the rows; its files may be missing. GS_EFORMAT, GS_EUNSUPPORTED. */
+static gs_status columns_add(all_columns *c, const gs_part_file *x, const gs_part_named *named)
+{
+    if (x->npy.fd >= 0) {
+        widen(c, &x->npy);
+        c->columns += x->npy.shape[1] > c->base ? x->npy.shape[1] - c->base : 0;
+        c->base = GS_MAX(c->base, x->npy.shape[1]);
+    }
+    for (uint32_t k = 0; named != NULL && k < named->count; k++) {
+        widen(c, &named->file[k].npy);
+        GS_TRY(find_name(c, named->name[k], &named->file[k]));
+    }
+    for (uint32_t k = 0; k < *c->count; k++)
+        c->named[k].first = (uint32_t)(k == 0 ? c->base : c->named[k - 1].first + c->named[k - 1].columns);
+    return GS_OK;
+}
+
+/* Rows that are put together, and one file's of them. */
+typedef struct joined_rows {
+    const all_columns *c;
+    char *line;  /* [rows, columns] */
+    void *raw;   /* [rows, a file's columns] */
+    float *wide; /* the same */
+    uint64_t at, count;
+} joined_rows;
+
+static gs_status check_finite(const gs_part_file *f, const joined_rows *r)
+{
+    const uint64_t own = f->npy.shape[1];
+
+    for (uint64_t i = 0; i < r->count * own; i++)
+        if (!isfinite(r->wide[i]))
+            return gs_fail(GS_EFORMAT, "%s: row %lu, column %lu: is not a finite number", f->path, r->at + i / own,
+                           i % own);
+    return GS_OK;
+}
+
+/* Columns of a file, from `first` on; `own`: one with a name. */
+static gs_status place(joined_rows *r, const gs_part_file *f, uint64_t first, bool own)
+{
+    const uint64_t columns = f->npy.shape[1], number = gs_dtype_bytes(r->c->as);
+    const char *const from = f->npy.dtype != r->c->as ? (const char *)r->wide : r->raw;
+
+    GS_TRY(gs_npy_read_rows(&f->npy, r->raw, r->at, r->count, f->path));
+    if (own || f->npy.dtype != r->c->as)
+        gs_part__to_f32(r->wide, r->raw, f->npy.dtype, r->count * columns);
+    if (own)
+        GS_TRY(check_finite(f, r));
+    for (uint64_t i = 0; i < r->count; i++)
+        memcpy(r->line + (i * r->c->columns + first) * number, from + i * columns * number, columns * number);
+    return GS_OK;
+}
+
+static gs_status place_all(joined_rows *r, const gs_part_file *x, const gs_part_named *named)
+{
+    GS_TRY(x->npy.fd >= 0 ? place(r, x, 0, false) : GS_OK);
+    for (uint32_t k = 0; named != NULL && k < named->count; k++)
+        for (uint32_t i = 0; i < *r->c->count; i++)
+            if (strcmp(r->c->named[i].name, named->name[k]) == 0)
+                GS_TRY(place(r, &named->file[k], r->c->named[i].first, true));
+    return GS_OK;
+}
+
+/* Its rows, 0 where it has no such columns. */
+static gs_status columns_put(const all_columns *c, gs_made *m, gs_part_job *job, const gs_part_file *x,
+                             const gs_part_named *named, uint64_t count)
+{
+    const uint64_t number = gs_dtype_bytes(c->as), step = GS_MAX(NUMBERS / c->columns, 1);
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
+    joined_rows r = {.c = c};
+
+    if (x->npy.fd < 0 && (named == NULL || named->count == 0))
+        return gs_part__made_fill(m, 0, count * c->columns * number);
+    r.line = gs_arena_take(&memory, step * c->columns, number);
+    r.raw = gs_arena_take(&memory, step * c->columns, sizeof(double));
+    r.wide = gs_arena_take(&memory, step * c->columns, sizeof(float));
+    GS_NEED(!memory.is_short, "%s: no memory to read it", x->npy.fd >= 0 ? x->path : named->file[0].path);
+    for (; r.at < count; r.at += step) {
+        r.count = GS_MIN(step, count - r.at);
+        memset(r.line, 0, r.count * c->columns * number);
+        GS_TRY(gs_part__job_result(job));
+        GS_TRY(place_all(&r, x, named));
+        GS_TRY(gs_part__made_put(m, r.line, r.count * c->columns * number));
+    }
+    return GS_OK;
+}
+
+/* ---- of an input of one type ------------------------------------------------------ */
+
+/* `x` becomes the rows of itself and of all with names. */
+static gs_status join(all_columns *c, gs_part_input *in, gs_part_job *job, gs_part_file *x, uint64_t count,
+                      bool of_edges)
+{
+    const unsigned most = of_edges ? GS_MOST_EDGE_FEATURES : INT32_MAX;
+    GS_ENDS(gs_part__file_close) gs_part_file from = *x;
+    GS_ENDS(gs_part__made_free) gs_made m = {0};
+
+    *x = (gs_part_file){.npy.fd = -1};
+    GS_TRY(columns_add(c, &from, in->named[of_edges]));
+    if (c->columns > most)
+        return gs_fail(GS_EUNSUPPORTED, "%s: has features of %lu columns, at most %u are supported", in->path,
+                       c->columns, most);
+    if (of_edges && count > UINT32_MAX)
+        return gs_fail(GS_EUNSUPPORTED, "%s: %lu edges; those with features are fewer than 2^32", in->path, count);
+    GS_TRY(gs_part__made_begin(&m, x, job, gs_path_join(in->path, of_edges ? "edge features" : "features")));
+    GS_TRY(columns_put(c, &m, job, &from, in->named[of_edges], count));
+    GS_TRY(gs_part__made_end(&m, c->as, count, c->columns));
+    x->npy.dims = 2;
+    return GS_OK;
+}
+
+gs_status gs_part__named_join(gs_part_input *in, gs_part_job *job)
+{
+    if (in->named[0] == NULL && in->named[1] == NULL)
+        return GS_OK;
+    GS_NEED((in->names_of = gs_calloc(1, sizeof(*in->names_of))) != NULL, "%s: no memory for the names of features",
+            in->path);
+    all_columns vertex = {.named = in->names_of->vertex, .count = &in->names_of->vertices};
+    all_columns edge = {.named = in->names_of->edge, .count = &in->names_of->edges};
+    if (in->named[0] != NULL && in->named[0]->count > 0) {
+        GS_TRY(join(&vertex, in, job, &in->feature, in->vertices, false));
+        in->form = GS_FORM_DENSE;
+        in->features = (uint32_t)vertex.columns;
+    }
+    if (in->named[1] != NULL && in->named[1]->count > 0) {
+        GS_TRY(join(&edge, in, job, &in->edge_feature, in->edges, true));
+        in->edge_features = (uint32_t)edge.columns;
+    }
+    return GS_OK;
+}
+
+/* ---- types and relations ------------------------------------------------------------ */
 
 #define PIECE 65536u /* edges, or numbers of rows, that are read at once */
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
@@ -146,11 +411,11 @@ typedef struct ends {
 static gs_status next_edges(ends *e, uint64_t most, gs_part_job *job)
 {
     const uint64_t count = GS_MIN(GS_MIN(PIECE, most), e->part->edges - e->at);
-    gs_status st = gs_part__job_result(job);
 
-    if (st == GS_OK && (st = gs_part__npy_edges(e->part, &e->block, e->at, count)) == GS_OK)
-        e->at += count;
-    return st;
+    GS_TRY(gs_part__job_result(job));
+    GS_TRY(gs_part__npy_edges(e->part, &e->block, e->at, count));
+    e->at += count;
+    return GS_OK;
 }
 
 /* Vertices of types that only edges speak of: as many as the largest id says. */
@@ -261,11 +526,11 @@ static gs_status join_relation(joining *j, const gs_part_input *part, uint32_t n
 
 static gs_status join_edge_features(joining *j, uint32_t relations, bool both)
 {
-    gs_part_columns c = {.named = j->names->edge, .count = &j->names->edges};
+    all_columns c = {.named = j->names->edge, .count = &j->names->edges};
 
     for (uint32_t r = 0; r < relations; r++) {
         const gs_part_input *const part = gs_part__relation_part(j->t, r);
-        GS_TRY(gs_part__columns_add(&c, &part->edge_feature, part->named[1]));
+        GS_TRY(columns_add(&c, &part->edge_feature, part->named[1]));
     }
     if (c.columns == 0)
         return GS_OK;
@@ -275,7 +540,7 @@ static gs_status join_edge_features(joining *j, uint32_t relations, bool both)
     GS_TRY(gs_part__made_begin(&j->feature, &j->in->edge_feature, j->job, gs_path_join(j->in->path, "edge features")));
     for (uint32_t r = 0; r < relations * (both ? 2 : 1); r++) {
         const gs_part_input *const part = gs_part__relation_part(j->t, r % relations);
-        GS_TRY(gs_part__columns_put(&c, &j->feature, j->job, &part->edge_feature, part->named[1], part->edges));
+        GS_TRY(columns_put(&c, &j->feature, j->job, &part->edge_feature, part->named[1], part->edges));
     }
     return gs_part__made_end(&j->feature, c.as, j->in->edges, c.columns);
 }
@@ -324,11 +589,11 @@ static gs_status join_edges(joining *j)
 static gs_status join_features(joining *j)
 {
     const gs_type_table *const table = j->t->table;
-    gs_part_columns c = {.named = j->names->vertex, .count = &j->names->vertices};
+    all_columns c = {.named = j->names->vertex, .count = &j->names->vertices};
     GS_ENDS(gs_part__made_free) gs_made m = {0};
 
     for (uint32_t k = 0; k < table->types; k++)
-        GS_TRY(gs_part__columns_add(&c, &gs_part__type_part(j->t, k)->feature, gs_part__type_part(j->t, k)->named[0]));
+        GS_TRY(columns_add(&c, &gs_part__type_part(j->t, k)->feature, gs_part__type_part(j->t, k)->named[0]));
     if (c.columns == 0)
         return GS_OK;
     if (c.columns > INT32_MAX)
@@ -337,7 +602,7 @@ static gs_status join_features(joining *j)
     GS_TRY(gs_part__made_begin(&m, &j->in->feature, j->job, gs_path_join(j->in->path, "features")));
     for (uint32_t k = 0; k < table->types; k++) {
         const gs_part_input *const part = gs_part__type_part(j->t, k);
-        GS_TRY(gs_part__columns_put(&c, &m, j->job, &part->feature, part->named[0], table->type[k].vertices));
+        GS_TRY(columns_put(&c, &m, j->job, &part->feature, part->named[0], table->type[k].vertices));
     }
     GS_TRY(gs_part__made_end(&m, c.as, j->in->vertices, c.columns));
     j->in->feature.npy.dims = 2;
@@ -397,10 +662,19 @@ static gs_status join_labels(joining *j)
     return gs_part__made_end(&m, j->as, j->in->vertices, j->columns);
 }
 
+static void joining_end(joining *j)
+{
+    gs_part__made_free(&j->edge);
+    gs_part__made_free(&j->type);
+    gs_part__made_free(&j->weight);
+    gs_part__made_free(&j->feature);
+    gs_arena_free(&j->memory);
+    gs_free(j->names);
+}
+
 gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types *t)
 {
-    joining j = {.in = in, .job = job, .t = t};
-    gs_status st = GS_OK;
+    GS_ENDS(joining_end) joining j = {.in = in, .job = job, .t = t};
 
     GS_TRY(number_vertices(in, t, job));
     const uint64_t vertices = in->vertices;
@@ -408,26 +682,19 @@ gs_status gs_part__types_join(gs_part_input *in, gs_part_job *job, gs_part_types
     j.number = gs_arena_take(&j.memory, PIECE, sizeof(*j.number));
     j.weights = gs_arena_take(&j.memory, PIECE, sizeof(*j.weights));
     j.names = gs_calloc(1, sizeof(*j.names));
-    if (j.memory.is_short || j.names == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: no memory to read it", in->path);
-    if (st == GS_OK && (st = join_edges(&j)) == GS_OK && (st = join_features(&j)) == GS_OK)
-        st = join_labels(&j);
-    gs_part__made_free(&j.edge);
-    gs_part__made_free(&j.type);
-    gs_part__made_free(&j.weight);
-    gs_part__made_free(&j.feature);
-    gs_arena_free(&j.memory);
-    if (st == GS_OK && j.names->vertices + j.names->edges > 0)
+    GS_NEED(!j.memory.is_short && j.names != NULL, "%s: no memory to read it", in->path);
+    GS_TRY(join_edges(&j));
+    GS_TRY(join_features(&j));
+    GS_TRY(join_labels(&j));
+    if (j.names->vertices + j.names->edges > 0) {
         in->names_of = j.names;
-    else
-        gs_free(j.names);
-    if (st != GS_OK)
-        return st;
+        j.names = NULL; /* now the input's */
+    }
     in->types = t->table;
     t->table = NULL;
-    if ((st = gs_part__files_check(in, vertices, 0)) == GS_OK)
-        in->edge_types = in->types->relations;
-    return st;
+    GS_TRY(gs_part__files_check(in, vertices, 0));
+    in->edge_types = in->types->relations;
+    return GS_OK;
 }
 
 /* ---- the folder of .npy files by type ------------------------------------------------ */
@@ -557,15 +824,17 @@ static gs_status open_each(gs_part_types *t, gs_part_job *job, const char *path,
 {
     GS_FREED char *const folder = *family != '\0' ? gs_path_join(path, family) : gs_strdup(path);
     GS_ENDS(names_free) names in = {.count = 0};
-    gs_status st = folder != NULL ? list_folders(&in, folder) : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
 
-    if (st == GS_OK && in.count == 0)
-        st = gs_fail(GS_EFORMAT, "%s: holds no folder, one for each type", folder);
-    for (uint32_t k = 0; k < in.count && st == GS_OK; k++) {
+    GS_NEED(folder != NULL, "%s: no memory for a path", path);
+    GS_TRY(list_folders(&in, folder));
+    if (in.count == 0)
+        return gs_fail(GS_EFORMAT, "%s: holds no folder, one for each type", folder);
+    for (uint32_t k = 0; k < in.count; k++) {
         GS_FREED char *const one = gs_path_join(folder, in.name[k]);
-        st = one != NULL ? open(t, job, one, in.name[k]) : gs_fail(GS_ENOMEM, "%s: no memory for a path", path);
+        GS_NEED(one != NULL, "%s: no memory for a path", path);
+        GS_TRY(open(t, job, one, in.name[k]));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status npy_read(gs_part_input *in, gs_part_job *job)
@@ -590,22 +859,16 @@ static const gs_part_array igbh_relation[] = {
 
 #define IGBH_LOOK "paper__written_by__author/edge_index.npy"
 
-static bool igbh_looks(const char *path, const gs_part_head *head)
-{
-    (void)head;
-    return gs_path_has(path, IGBH_LOOK) || gs_path_has(path, "processed/" IGBH_LOOK);
-}
-
 static gs_status igbh_vertices(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
 {
     uint32_t type = 0;
     GS_FREED char *const processed = gs_path_folder(folder);
-    gs_status st = processed != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a path", folder);
 
-    if (st == GS_OK && strstr(name, "__") == NULL &&
-        (st = gs_part__type_find(&type, t, name, true, folder)) == GS_OK)
-        st = gs_part__igb_vertices(gs_part__type_part(t, type), job, processed, name);
-    return st;
+    GS_NEED(processed != NULL, "%s: no memory for a path", folder);
+    if (strstr(name, "__") != NULL)
+        return GS_OK;
+    GS_TRY(gs_part__type_find(&type, t, name, true, folder));
+    return gs_part__igb_vertices(gs_part__type_part(t, type), job, processed, name);
 }
 
 static gs_status igbh_edges(gs_part_types *t, gs_part_job *job, const char *folder, const char *name)
@@ -627,7 +890,9 @@ static gs_status igbh_read(gs_part_input *in, gs_part_job *job)
 /* ---- the formats ----------------------------------------------------------------- */
 
 const gs_part_format gs_part__types_formats[] = {
-    {"npy-types", "a folder with nodes/TYPE and edges/SOURCE__RELATION__DESTINATION", true, npy_looks, NULL, npy_read},
-    {"igbh", "a folder with paper__written_by__author", true, igbh_looks, NULL, igbh_read},
+    {.name = "npy-types", .words = "a folder with nodes/TYPE and edges/SOURCE__RELATION__DESTINATION",
+     .has = {"nodes"}, .looks = npy_looks, .read = npy_read},
+    {.name = "igbh", .words = "a folder with paper__written_by__author",
+     .has = {IGBH_LOOK, "processed/" IGBH_LOOK}, .read = igbh_read},
     {0},
 };

@@ -5,7 +5,7 @@
  * between them share one, and on the way back each graph's vertices move once more
  * between the intervals.
  */
-#include "partition/lp.h"
+#include "partition/intervals.h"
 
 #include <omp.h>
 #include <stdlib.h>
@@ -13,12 +13,9 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "partition/blocks.h"
+#include "partition/integers.h"
 #include "partition/job.h"
 #include "partition/order.h"
-#include "partition/order_metis.h"
-#include "partition/permute.h"
-#include "partition/sort.h"
 #include "ranks/ranks.h"
 
 /* -- vertices take the label that most of their neighbours have, while it has room.
@@ -346,10 +343,7 @@ static uint64_t admit_or_collect(moving *w, uint32_t phase, uint32_t bits)
 
 static void admit_phase(moving *w, uint32_t phase)
 {
-    uint32_t bits = 1;
-
-    while (bits < 32 && (w->l->count - 1) >> bits != 0)
-        bits++;
+    const uint32_t bits = GS_MAX(gs_part__bits(w->l->count), 1);
     const uint64_t n = admit_or_collect(w, phase, bits);
     const gs_part_key16 *const sorted = gs_part__sort16(w->crowd, w->spare, n, 2 * bits, 0, 0);
     group *const groups = sorted == w->crowd ? w->spare : w->crowd;

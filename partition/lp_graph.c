@@ -4,7 +4,7 @@
  * its share of memory, written by range, then sorted and written as lists. Of ranks each puts pairs that it knows of;
  * ranges go to those who have them before they are sorted.
  */
-#include "partition/lp.h"
+#include "partition/intervals.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +15,10 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/temporary.h"
-#include "partition/blocks.h"
 #include "partition/exchange.h"
+#include "partition/integers.h"
 #include "partition/job.h"
-#include "partition/permute.h"
-#include "partition/sort.h"
+#include "partition/order.h"
 #include "ranks/ranks.h"
 
 #define MOST_GROUPS 65536u
@@ -292,11 +291,9 @@ static gs_status load_range(listing *w, uint32_t range, uint32_t first, uint64_t
 
 static gs_status list_range(listing *w, uint32_t range, uint32_t first, uint64_t vertices)
 {
-    uint32_t bits = 32;
+    const uint32_t bits = GS_MIN(32 + gs_part__bits(vertices), 64);
     uint64_t n = 0;
 
-    while (bits < 64 && (vertices - 1) >> (bits - 32) != 0)
-        bits++;
     GS_TRY(load_range(w, range, first, &n));
     if (!w->s->g->weighted) {
         uint64_t *const sorted = gs_part__sort8(w->keys, w->spare, n, bits);

@@ -2,7 +2,7 @@
  * key -> vertex.
  *
  * names.bin (docs/format.md): the name of each input vertex, 0 first, with a line feed behind it. */
-#include "partition/names.h"
+#include "partition/edge_text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,12 +10,9 @@
 #include "base/external_sort.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "partition/blocks.h"
+#include "partition/integers.h"
+#include "partition/intervals.h"
 #include "partition/job.h"
-#include "partition/lp.h"
-#include "partition/order_metis.h"
-#include "partition/permute.h"
-#include "partition/sort.h"
 #include "ranks/ranks.h"
 #include "store/store.h" /* gs_split */
 

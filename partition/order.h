@@ -1,4 +1,5 @@
-/* order.h - makes the order: one pass over the blocks, which also buckets the edges by chunk. */
+/* order.h - edges on disk, and the order that is made of them: one pass over their blocks, which also buckets them by
+ * chunk. */
 #ifndef GS_PARTITION_ORDER_H
 #define GS_PARTITION_ORDER_H
 
@@ -9,8 +10,30 @@
 #include "base/external_sort.h"
 #include "base/size.h"
 #include "base/status.h"
-#include "partition/blocks.h"
+#include "partition/input_files.h"
+#include "partition/integers.h"
 #include "partition/job.h"
+
+/* -- edges on disk, bucketed by their larger endpoint. */
+
+typedef struct gs_part_blocks {
+    gs_external_sort *edges_by_end;
+    uint32_t count, shift; /* block of an edge: max(src, dst) >> shift */
+    uint32_t words;        /* of a record: src, dst, [type], [weight bits, or with features the edge's number] */
+    uint64_t vertices, edges, self_loops, cap; /* cap: most records in memory at once */
+    uint32_t edge_types;
+    bool symmetric; /* equal to its own transpose, payload included */
+} gs_part_blocks;
+
+gs_status gs_part__blocks_make(gs_part_blocks *b, gs_part_job *job, gs_part_input *in);
+void gs_part__blocks_free(gs_part_blocks *b);
+
+/* All edges whose larger endpoint lies in [first, first + vertices), in no
+ * particular order, `count` records at `records`, which are the visitor's to
+ * free with gs_free(). Blocks come in ascending order of vertices, none left out. */
+typedef gs_status gs_part_visit(void *context, uint64_t first, uint64_t vertices, uint32_t *records,
+                                uint64_t count);
+gs_status gs_part__blocks_each(const gs_part_blocks *b, gs_part_job *job, gs_part_visit *visit, void *context);
 
 /* -- N vertices in store order, cut into P equal intervals. */
 
@@ -41,8 +64,7 @@ static inline gs_part_grid gs_part__grid_make(uint64_t vertices, uint32_t parts)
     gs_part_grid g = {.vertices = vertices};
     g.rows = (uint32_t)gs_div_up(vertices, GS_MAX(1, GS_MIN(parts, vertices)));
     g.parts = (uint32_t)gs_div_up(vertices, g.rows);
-    while (g.local_bits < 32 && (uint64_t)(g.rows - 1) >> g.local_bits != 0)
-        g.local_bits++;
+    g.local_bits = gs_part__bits(g.rows);
     g.by_rows = gs_fastdiv_make(g.rows);
     return g;
 }

@@ -4,7 +4,7 @@
  * a store's intervals are exactly so, hence a vertex of a too large part that
  * has few neighbours there moves to the part with room that has most of them.
  */
-#include "partition/order_metis.h"
+#include "partition/intervals.h"
 
 #include <metis.h>
 #include <stdio.h>
@@ -13,12 +13,9 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "partition/blocks.h"
-#include "partition/order.h"
+#include "partition/integers.h"
 #include "partition/job.h"
-#include "partition/lp.h"
-#include "partition/permute.h"
-#include "partition/sort.h"
+#include "partition/order.h"
 #include "ranks/ranks.h"
 
 /* ---- components by union and find, small ones bundled in the order of their first vertices. */
@@ -228,11 +225,9 @@ typedef struct adjacency {
 static uint64_t unique_pairs(uint64_t **pairs, const adjacency *a, uint64_t first, uint64_t vertices,
                              const uint32_t *records, uint64_t count)
 {
-    uint32_t bits = 32;
+    const uint32_t bits = GS_MIN(32 + gs_part__bits(vertices), 64);
     uint64_t n = 0, kept = 0;
 
-    while (bits < 64 && (vertices - 1) >> (bits - 32) != 0)
-        bits++;
     for (const uint32_t *r = records; r < records + count * a->words; r += a->words)
         if (r[0] != r[1])
             a->keys[n++] = (GS_MAX(r[0], r[1]) - first) << 32 | GS_MIN(r[0], r[1]);

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "partition/sort.h"
+#include "partition/integers.h"
 
 #define READ_LINKS 65536u
 #define MOST_CLASSES 1048576u
@@ -145,14 +145,12 @@ static gs_status write_part(void *context, const gs_sort_part *p)
     uint32_t *const record = (uint32_t *)(void *)s->spare; /* read here before anything is sorted */
     const uint64_t room = s->most * sizeof(*s->spare) / (SORT_WORDS * sizeof(*record));
     uint64_t n = 0, count = 1;
-    uint32_t bits = 2 * s->grid->local_bits;
+    const uint32_t bits = GS_MIN(2 * s->grid->local_bits + gs_part__bits(p->keys), 64);
     gs_status st = GS_OK;
 
     while (count != 0 && (st = gs_sort_read(p->sort, &at, record, room, &count)) == GS_OK)
         for (uint64_t i = 0; i < count; i++)
             s->key[n++] = key_of(s->grid, record + i * SORT_WORDS, p->first);
-    while (bits < 64 && (p->keys - 1) >> (bits - 2 * s->grid->local_bits) != 0)
-        bits++;
     const gs_part_key16 *const sorted = gs_part__sort16(s->key, s->spare, n, bits, 0, 16);
     for (uint64_t i = 0; i < n && st == GS_OK; i++)
         st = put_key(s, &sorted[i], p->first);

@@ -1,8 +1,8 @@
 /* partition.c - the run as a whole: read, order, write, make it a store.
  *
  * One run is a job; it flows input -> blocks -> order -> chunks and rows. The room from bottom to top:
- *   job, permute, sort, grid            a run's state; functions of integers; intervals
- *   stream, text_lines                  bytes of a packed file; lines, blocks and numbers of a text
+ *   job, integers                       a run's state; functions of integers
+ *   text_lines                          bytes of a packed file; lines, blocks and numbers of a text
  *   input_files                         what an input consists of; arrays that are there, or made; edges out of them
  *   names, edge_text                    ids of any kind; edges of a text on disk
  *   input_FORMAT, input                 opens and checks it, hands out edges by number
@@ -10,7 +10,7 @@
  *   blocks                              edges on disk, bucketed by the larger endpoint id
  *   lp_graph, lp, order_metis           the interval of every vertex
  *   order                               its row in it, from one pass over the blocks; edges bucketed by chunk
- *   edge_rows, chunks, rows, pairs      chunks both ways, what edges carry; rows of features and labels, and pairs
+ *   chunks, rows, pairs                 chunks both ways, with what edges carry; rows of features and labels, and pairs
  *
  * Ids are input ids unless called a position or row (store order).
  */
@@ -28,13 +28,11 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/status.h"
-#include "partition/blocks.h"
 #include "partition/chunks.h"
 #include "partition/edge_text.h"
 #include "partition/exchange.h"
 #include "partition/input_files.h"
 #include "partition/job.h"
-#include "partition/names.h"
 #include "partition/order.h"
 #include "partition/rows.h"
 #include "ranks/ranks.h"
@@ -315,13 +313,6 @@ static gs_status check_largest(const run *r)
                    "with .memory", gs_size_format(have, sizeof(have), r->job.given), r->largest, mib);
 }
 
-static gs_status fill_edges(run *r, const gs_part_chunks_spec *chunks, gs_part_wanted *wanted)
-{
-    const gs_part_edge_rows spec = {.in = &r->in, .grid = &r->order.grid, .direction = chunks->direction,
-                                    .data = chunks->data, .chunk = chunks->chunk, .memory = chunk_memory(&r->job)};
-    return gs_part__edge_rows_write(&r->job, &spec, wanted);
-}
-
 static gs_status write_edges(run *r, const gs_part_blocks *b)
 {
     const double start = gs_now();
@@ -329,29 +320,21 @@ static gs_status write_edges(run *r, const gs_part_blocks *b)
     gs_status st = check_largest(r);
 
     for (int d = 0; d < (b->symmetric ? 1 : 2) && st == GS_OK; d++) {
-        gs_part_wanted wanted = {0};
         const gs_part_chunks_spec spec = {
+            .in = &r->in,
             .order = &r->order,
             .direction = (gs_direction)d,
             .words = b->words,
             .data = data_of(r, b->edge_types),
-            .wanted = apart > 0 && b->edges > 0 ? &wanted : NULL,
             .chunk = r->chunk[d],
             .degrees = &r->degrees,
             .memory = memory - apart,
+            .apart = b->edges > 0 ? apart : 0,
             .threads = sort_threads(r),
             .progress_from = 0.5 * d,
             .progress_to = b->symmetric ? 1 : 0.5 * d + 0.5,
         };
-        if (spec.wanted != NULL)
-            st = gs_part__wanted_make(&wanted, &r->job, &r->in, spec.threads, apart);
-        if (st == GS_OK)
-            st = gs_part__chunks_write(&r->job, &spec);
-        gs_sort_free(r->order.chunked[d]);
-        r->order.chunked[d] = NULL;
-        if (spec.wanted != NULL && st == GS_OK)
-            st = fill_edges(r, &spec, &wanted);
-        gs_sort_free(wanted.sort);
+        st = gs_part__chunks_write(&r->job, &spec);
     }
     r->edge_seconds = gs_now() - start;
     return st;

@@ -12,7 +12,7 @@
 #include "base/size.h"
 #include "fuzz.h"
 #include "fuzz_input.h"
-#include "partition/stream.h"
+#include "partition/text_lines.h"
 
 #define MOST_UNPACKED (4u << 20) /* of a bomb no more is read */
 enum { AS_IT_IS, GRAPH, PACK_GZIP, PACK_ZSTANDARD, WAYS };

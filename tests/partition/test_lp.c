@@ -7,12 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "partition/lp.h"
-#include "partition/lp.h"
-#include "partition/lp.h"
-#include "partition/lp.h"
-#include "partition/order_metis.h"
-#include "partition/permute.h"
+#include "partition/integers.h"
+#include "partition/intervals.h"
 
 /* A graph as a matrix of weights, and who puts its pairs. */
 typedef struct matrix {

@@ -9,9 +9,8 @@
 #include "base/file.h"
 #include "base/philox.h"
 #include "base/size.h"
+#include "partition/integers.h"
 #include "partition/order.h"
-#include "partition/permute.h"
-#include "partition/sort.h"
 #include "partition/text_lines.h"
 
 static uint64_t random_at(uint64_t i)
