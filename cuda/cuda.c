@@ -251,7 +251,7 @@ static void cuda_close(void *context)
     if (c->context != NULL) {
         /* a lost GPU answers all calls with errors; what the host holds is freed all the same */
         gs_cuda_come_last(c);
-        gs_cuda_give_memory(c);
+        gs_cuda_give_memory(c, NULL, 0);
         gs_cuda_drop_program(c);
         if (c->blas != NULL)
             d->blas_destroy(c->blas);

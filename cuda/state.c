@@ -210,10 +210,11 @@ gs_cu_memory gs_cuda_reached(const gs_cuda *c, const void *memory, uint64_t byte
     return 0;
 }
 
-void gs_cuda_give_memory(void *context)
+void gs_cuda_give_memory(void *context, void *arena, uint64_t bytes)
 {
     gs_cuda *const c = context;
     gs_cuda_memory *const m = &c->memory;
+    (void)arena, (void)bytes;
     gs_cuda_quiet(c);
     gs_cuda_close_reads(c);
     gs_cuda_leave(c);
@@ -229,18 +230,13 @@ gs_status gs_cuda_take_memory(void *context, const gs_device_memory *want, void 
 {
     gs_cuda *const c = context;
     gs_cuda_memory *const m = &c->memory;
-    gs_status st;
-
-    gs_cuda_give_memory(c);
     const uint64_t bytes = GS_MAX(want->arena_bytes, 1) + (want->aligned ? GS_BLOCK_BYTES : 0);
-    st = gs_cuda_check(c, c->d->memory_alloc(&m->arena, bytes), "taking .device_memory");
-    for (size_t i = 0; i < GS_ARRAY_LEN(want->host) && st == GS_OK; i++)
-        st = pin(c, &want->host[i]);
-    if (st == GS_OK)
-        *arena = (void *)(want->aligned ? gs_align_up(m->arena, GS_BLOCK_BYTES) : m->arena);
-    else
-        gs_cuda_give_memory(c);
-    return st;
+
+    GS_TRY(gs_cuda_check(c, c->d->memory_alloc(&m->arena, bytes), "taking .device_memory"));
+    for (size_t i = 0; i < GS_ARRAY_LEN(want->host); i++)
+        GS_TRY(pin(c, &want->host[i]));
+    *arena = (void *)(want->aligned ? gs_align_up(m->arena, GS_BLOCK_BYTES) : m->arena);
+    return GS_OK;
 }
 
 /* ---- preparing a program ---- */

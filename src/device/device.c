@@ -17,6 +17,15 @@ static gs_status no_own(const char *what)
     return gs_fail(GS_EUNSUPPORTED, "%s: the device has no memory of its own", what);
 }
 
+static gs_status take_pages(const gs_device_memory *m, void **arena)
+{
+    char text[32];
+    return (*arena = gs_alloc_pages(m->arena_bytes)) != NULL
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "out of memory: device memory of %s could not be had",
+                         gs_size_format(text, sizeof(text), m->arena_bytes));
+}
+
 /* Those of the rows that have their bit. */
 static gs_status copy_rows(const gs_rows_launch *l)
 {
@@ -39,21 +48,11 @@ GS_DEVICE_OF_READS(X)
 #pragma GCC diagnostic pop
 
 #define X(type, name, ...) .name = host_##name,
-static const gs_device_own_memory host_memory = {GS_DEVICE_OF_MEMORY(X)};
-static const gs_device_links host_links = {GS_DEVICE_OF_LINKS(X)};
-static const gs_device_params host_params = {GS_DEVICE_OF_PARAMS(X)};
-static const gs_device_reads host_reads = {GS_DEVICE_OF_READS(X)};
+const gs_device_own_memory gs_device__host_memory = {GS_DEVICE_OF_MEMORY(X)};
+const gs_device_links gs_device__host_links = {GS_DEVICE_OF_LINKS(X)};
+const gs_device_params gs_device__host_params = {GS_DEVICE_OF_PARAMS(X)};
+const gs_device_reads gs_device__host_reads = {GS_DEVICE_OF_READS(X)};
 #undef X
-
-gs_device gs_device__of(const gs_device_ops *ops, void *context)
-{
-    gs_device d = {.ops = *ops, .context = context};
-    d.ops.memory = d.ops.memory != NULL ? d.ops.memory : &host_memory;
-    d.ops.links = d.ops.links != NULL ? d.ops.links : &host_links;
-    d.ops.params = d.ops.params != NULL ? d.ops.params : &host_params;
-    d.ops.reads = d.ops.reads != NULL ? d.ops.reads : &host_reads;
-    return d;
-}
 
 /* ---- opening ---- */
 
@@ -62,7 +61,6 @@ typedef struct noun {
     const char *name;
     const void *table;
     size_t bytes;
-    bool due, fits; /* is it to be there; may it be, with the other ones that are? */
 } noun;
 
 static bool is_complete(const noun *n)
@@ -79,8 +77,7 @@ static bool is_complete(const noun *n)
 
 static gs_status check_noun(const noun *n, const char *device)
 {
-    const char *const fault = n->table == NULL  ? n->due ? "is not there" : NULL
-                              : !n->fits        ? "is there without memory of its own"
+    const char *const fault = n->table == NULL  ? "is not there"
                               : !is_complete(n) ? "has an entry without a function"
                                                 : NULL;
     return fault == NULL ? GS_OK
@@ -90,14 +87,10 @@ static gs_status check_noun(const noun *n, const char *device)
 
 gs_status gs_device__check(const gs_device_ops *ops, const char *device)
 {
-    const bool own = ops->memory != NULL;
     const noun nouns[] = {
-        {"compute", ops->compute, sizeof(*ops->compute), true, true},
-        {"ceilings", ops->ceilings, sizeof(*ops->ceilings), true, true},
-        {"memory", ops->memory, sizeof(*ops->memory), false, true},
-        {"links", ops->links, sizeof(*ops->links), own, own},
-        {"params", ops->params, sizeof(*ops->params), false, own},
-        {"reads", ops->reads, sizeof(*ops->reads), false, own},
+        {"compute", ops->compute, sizeof(*ops->compute)}, {"ceilings", ops->ceilings, sizeof(*ops->ceilings)},
+        {"memory", ops->memory, sizeof(*ops->memory)},    {"links", ops->links, sizeof(*ops->links)},
+        {"params", ops->params, sizeof(*ops->params)},    {"reads", ops->reads, sizeof(*ops->reads)},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(nouns); i++)
         GS_TRY(check_noun(&nouns[i], device));
@@ -127,7 +120,7 @@ gs_status gs_device_open_with(gs_device **out, const gs_device_config *config)
         ops->close(context);
         return gs_fail(GS_ENOMEM, "device %s: out of memory", config->spec);
     }
-    *d = gs_device__of(ops, context);
+    *d = (gs_device){.ops = *ops, .context = context};
     *out = d;
     return GS_OK;
 }
@@ -143,10 +136,9 @@ void gs_device_close(gs_device *d)
 const char *gs_device_name(const gs_device *d) { return d->ops.name(d->context); }
 gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes)
 {
-    *bytes = 0;
     return d->ops.memory->free_memory(d->context, bytes);
 }
-bool gs_device_unified(const gs_device *d) { return d->ops.memory == &host_memory; }
+bool gs_device_unified(const gs_device *d) { return d->ops.memory == &gs_device__host_memory; }
 
 gs_device_libraries gs_device_libraries_bytes(const gs_device *d) { return d->ops.memory->libraries(d->context); }
 
@@ -311,10 +303,21 @@ gs_status gs_device_zero(gs_device *d, void *memory, uint64_t bytes)
 
 gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena)
 {
-    return d->ops.memory->take_memory(d->context, m, arena);
+    gs_device_give_memory(d);
+    d->arena_bytes = m->arena_bytes;
+    const gs_status st = d->ops.memory->take_memory(d->context, m, &d->arena);
+    if (st == GS_OK)
+        *arena = d->arena;
+    else
+        gs_device_give_memory(d);
+    return st;
 }
 
-void gs_device_give_memory(gs_device *d) { d->ops.memory->give_memory(d->context); }
+void gs_device_give_memory(gs_device *d)
+{
+    d->ops.memory->give_memory(d->context, d->arena, d->arena_bytes);
+    d->arena = NULL;
+}
 
 const char *gs_device_unpinned(const gs_device *d) { return d->ops.memory->unpinned(d->context); }
 
@@ -359,7 +362,7 @@ gs_status gs_device_poll(gs_device *d, uint64_t launch, bool wait, bool *done)
 
 gs_device_copied gs_device_take_copied(gs_device *d) { return d->ops.memory->take_copied(d->context); }
 
-bool gs_device_steps(const gs_device *d) { return d->ops.params != &host_params; }
+bool gs_device_steps(const gs_device *d) { return d->ops.params != &gs_device__host_params; }
 
 gs_status gs_device_keep_params(gs_device *d, const float *const *param, uint32_t states)
 {
@@ -436,16 +439,14 @@ gs_status gs_device_open_peer(gs_device *d, const gs_device *peer, bool *open)
                                                         : d->ops.links->open_peer(d->context, peer->context, open);
 }
 
-/* Of those that have memory of their own; answers how many they are, and *one is one of them. */
-static uint32_t list_contexts(void **context, const gs_device **one, gs_device *const *device, uint32_t devices)
+/* Of those that are linked as `one` is; answers how many they are. */
+static uint32_t list_contexts(void **context, const gs_device *one, gs_device *const *device, uint32_t devices)
 {
-    uint32_t own = 0;
+    uint32_t alike = 0;
     for (uint32_t d = 0; d < devices; d++)
-        if (!gs_device_unified(device[d])) {
-            *one = device[d];
-            context[own++] = device[d]->context;
-        }
-    return own;
+        if (device[d]->ops.links == one->ops.links)
+            context[alike++] = device[d]->context;
+    return alike;
 }
 
 bool gs_devices_have_memory(gs_device *const *device, uint32_t devices)
@@ -458,11 +459,10 @@ bool gs_devices_have_memory(gs_device *const *device, uint32_t devices)
 gs_status gs_device_join(gs_device *const *device, uint32_t devices)
 {
     void *context[GS_DEVICE_COUNT_MOST];
-    const gs_device *one = NULL;
     if (devices > GS_DEVICE_COUNT_MOST)
         return gs_fail(GS_EINVAL, "%u devices; at most %u can run together", devices, GS_DEVICE_COUNT_MOST);
-    const uint32_t own = list_contexts(context, &one, device, devices);
-    return own == 0 ? GS_OK : one->ops.links->join(context, own);
+    const gs_device *const last = device[devices - 1]; /* processors, which are not joined, come first */
+    return last->ops.links->join(context, list_contexts(context, last, device, devices));
 }
 
 gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,
@@ -541,10 +541,10 @@ static gs_status reduce_by_host(gs_device *const *device, uint32_t devices, void
 gs_status gs_device_all_reduce(gs_device *const *device, uint32_t devices, void *const *part, uint64_t count, bool f64)
 {
     void *context[GS_DEVICE_COUNT_MOST];
-    const gs_device *one = NULL;
+    const gs_device *const one = device[0];
     if (devices == 1)
         return GS_OK;
-    if (list_contexts(context, &one, device, devices) < devices || !one->ops.links->sums_alone(one->context))
+    if (list_contexts(context, one, device, devices) < devices || !one->ops.links->sums_alone(one->context))
         return reduce_by_host(device, devices, part, count, f64);
     return one->ops.links->all_reduce(context, devices, part, count, f64);
 }

@@ -71,7 +71,7 @@ typedef struct gs_device_config {
 gs_status gs_device_open_with(gs_device **out, const gs_device_config *config);
 void gs_device_close(gs_device *d);
 const char *gs_device_name(const gs_device *d); /* "cpu (AVX2, 2 threads)" */
-/* Of a device with memory of its own: what is free of it; 0 for others. GS_EDEVICE: the device does not answer. */
+/* What is free of a device's own memory; UINT64_MAX where it has none. GS_EDEVICE: the device does not answer. */
 gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes);
 /* Of a GPU, by its attributes. False: not known, or another device. */
 bool gs_device_speed(const gs_device *d, gs_gpu_speed *out);
@@ -281,8 +281,8 @@ typedef struct gs_device_memory {
                               * other devices too */
 } gs_device_memory;
 
-/* Takes all device memory of a run. *arena is an address on the device. The ranges must outlive it. Never called on a
- * unified device. */
+/* Takes all device memory of a run, in place of what it had. *arena is an address on the device. The ranges must
+ * outlive it. */
 gs_status gs_device_take_memory(gs_device *d, const gs_device_memory *m, void **arena);
 void gs_device_give_memory(gs_device *d);
 /* A line that says why host memory of the run is not pinned, until it is given back: copies to and from it are slower,

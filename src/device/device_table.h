@@ -10,8 +10,8 @@
 
 #include "device/device.h"
 
-/* Each list has X(type, name, (arguments)) of every entry. Of nouns that a device may lack, behind it stands what is
- * done where memory is the host's: device.c makes tables of it, so that nobody asks which kind a device is. */
+/* Each list has X(type, name, (arguments)) of every entry. Behind it stands what is done where memory is the host's, of
+ * nouns for which that matters: device.c makes tables of it, so that nobody asks which kind a device is. */
 
 /* Programs, and their launches. */
 #define GS_DEVICE_OF_COMPUTE(X) \
@@ -42,11 +42,11 @@
 
 /* Memory of its own, and launches that return before they are done. */
 #define GS_DEVICE_OF_MEMORY(X) \
-    X(gs_status, free_memory, (const void *context, uint64_t *bytes), return GS_OK) \
+    X(gs_status, free_memory, (const void *context, uint64_t *bytes), *bytes = UINT64_MAX; return GS_OK) \
     X(void, set_budget, (void *context, uint64_t bytes), return) \
     X(gs_device_libraries, libraries, (const void *context), return (gs_device_libraries){0, 0}) \
-    X(gs_status, take_memory, (void *context, const gs_device_memory *m, void **arena), *arena = NULL; return GS_OK) \
-    X(void, give_memory, (void *context), return) \
+    X(gs_status, take_memory, (void *context, const gs_device_memory *m, void **arena), return take_pages(m, arena)) \
+    X(void, give_memory, (void *context, void *arena, uint64_t bytes), gs_free_pages(arena, bytes)) \
     X(const char *, unpinned, (const void *context), return NULL) \
     X(void, quiet, (void *context), return) \
     X(gs_device_copied, take_copied, (void *context), return (gs_device_copied){0, 0}) \
@@ -122,19 +122,20 @@ typedef struct gs_device_params { GS_DEVICE_OF_PARAMS(X) } gs_device_params;
 typedef struct gs_device_reads { GS_DEVICE_OF_READS(X) } gs_device_reads;
 #undef X
 
+/* Of a device that computes on host memory. */
+extern const gs_device_own_memory gs_device__host_memory;
+extern const gs_device_links gs_device__host_links;
+extern const gs_device_params gs_device__host_params; /* parameters are the host's */
+extern const gs_device_reads gs_device__host_reads;   /* the host reads for it */
+
 typedef struct gs_device_ops {
     void (*close)(void *context);
     const char *(*name)(const void *context);
-    /* of every device */
     const gs_device_compute *compute;
     const gs_device_ceilings *ceilings;
-    /* of what opens one, NULL: it computes on host memory */
     const gs_device_own_memory *memory;
-    /* there where `memory` is */
     const gs_device_links *links;
-    /* likewise: parameters are the host's */
     const gs_device_params *params;
-    /* likewise: the host reads for it */
     const gs_device_reads *reads;
 } gs_device_ops;
 
@@ -142,12 +143,11 @@ typedef struct gs_device_ops {
 struct gs_device {
     gs_device_ops ops; /* all nouns are there */
     void *context;
+    void *arena;       /* [arena_bytes] that it has taken; NULL: none */
+    uint64_t arena_bytes;
 };
 
-/* The device of these tables, of which those that may lack are the host's. */
-gs_device gs_device__of(const gs_device_ops *ops, void *context);
-
-/* GS_EUNSUPPORTED: a noun that every device has is not there, or one is not complete; the line names it. */
+/* GS_EUNSUPPORTED: a noun is not there, or not complete; the line names it. */
 gs_status gs_device__check(const gs_device_ops *ops, const char *device);
 
 /* Which of a kind's devices, and how it is to compute. */

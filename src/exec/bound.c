@@ -377,8 +377,8 @@ gs_status gs_exec__check_bound(const gs_exec *e)
 {
     if (!e->bound)
         return GS_OK;
-    if (e->plan->devices > 0 || e->chunks.parts != 1)
-        return gs_fail(GS_EINVAL, "a graph in memory is bound to one interval of a device to which no task copies");
+    if (e->chunks.parts != 1)
+        return gs_fail(GS_EINVAL, "a graph in memory is bound to one interval");
     for (uint32_t i = 0; i < e->plan->tasks; i++)
         if (e->plan->task[i].kind == GS_TASK_MOVE)
             return gs_fail(GS_EINVAL, "a graph in memory is bound to a plan that keeps everything there");

@@ -44,54 +44,34 @@ static void lay_sent(gs_exec *e, const gs_exec_config *c, gs_exec_device *x)
                                            : x->pieces[1] + gs_exec_slot_bytes(e->program, e->plan, e->piece_bytes));
 }
 
-/* Of a device that computes on host memory, with a part of it that graphs are sent to, where there is a wire. */
-static gs_status take_host_arena(gs_exec *e, const gs_exec_config *c, gs_exec_device *x)
-{
-    const uint64_t more = e->wire != NULL ? sent_bytes(e, c) : 0;
-
-    x->page_bytes = x->arena_bytes + more;
-    if ((x->arena = x->pages = gs_alloc_pages(x->page_bytes)) == NULL)
-        return no_memory("device memory", x->page_bytes);
-    if (more > 0)
-        lay_sent(e, c, x);
-    return GS_OK;
-}
-
-/* Takes the arena of a device with memory of its own, which holds all that it uses. `first`: pins the host's memory,
- * once for all devices. */
-static gs_status take_own_arena(gs_exec *e, const gs_exec_config *c, gs_exec_device *x, bool first)
+/* Takes the arena of a device, with what graphs are sent to behind it. `pins`: the host's memory, once for all. */
+static gs_status take_arena(gs_exec *e, const gs_exec_config *c, gs_exec_device *x, bool pins)
 {
     gs_device_memory m = {.arena_bytes = x->arena_bytes, .aligned = e->plan->loads};
     void *arena = NULL;
-    if (e->outside) /* nothing that passes copy is the host's */
-        first = false;
-    for (int r = GS_REGION_RING; first && r < GS_REGION_ARENA; r++)
+
+    for (int r = GS_REGION_RING; pins && r < GS_REGION_ARENA; r++)
         m.host[r - GS_REGION_RING] = (gs_device_range){e->region[r], e->region_bytes[r]};
-    if (first)
+    if (pins)
         m.host[GS_DEVICE_HOST_RANGES - 1] =
             (gs_device_range){e->plan->row_bits, e->plan->row_words * sizeof(*e->plan->row_bits)};
-    if (e->bound)
-        m.arena_bytes += sent_bytes(e, c);
-    if (e->bound && !e->outside)
+    if (pins && c->sends)
         m.host[GS_REGION_RESIDENT - GS_REGION_RING].bytes = e->slots * gs_exec_bound_bytes(e->program, e->plan);
-    const gs_status st = gs_device_take_memory(x->device, &m, &arena);
+    m.arena_bytes += c->sends ? sent_bytes(e, c) : 0;
+    GS_TRY(gs_device_take_memory(x->device, &m, &arena));
     x->arena = arena;
-    if (st != GS_OK || !e->bound)
-        return st;
+    if (!c->sends)
+        return GS_OK;
     lay_sent(e, c, x);
     return gs_device_join(&x->device, 1);
 }
 
 static gs_status take_arenas(gs_exec *e, const gs_exec_config *c)
 {
-    uint32_t own = 0;
     for (uint32_t d = 0; d < e->devices; d++) {
-        gs_exec_device *const x = &e->on[d];
-        x->arena_bytes = gs_align_up(GS_MAX(e->plan->arena_bytes[d], 1), GS_BLOCK_BYTES);
-        if (!gs_device_unified(x->device))
-            GS_TRY(take_own_arena(e, c, x, own++ == 0));
-        else
-            GS_TRY(take_host_arena(e, c, x));
+        e->on[d].arena_bytes = gs_align_up(GS_MAX(e->plan->arena_bytes[d], 1), GS_BLOCK_BYTES);
+        /* the last one has memory of its own where any has; outside, nothing that passes copy is the host's */
+        GS_TRY(take_arena(e, c, &e->on[d], d + 1 == e->devices && !e->outside));
     }
     return GS_OK;
 }
@@ -145,7 +125,7 @@ static gs_status take_tables(gs_exec *e, const gs_exec_config *c)
     e->files.io_file = gs_arena_take(&e->arrays, e->files.count, sizeof(*e->files.io_file));
     e->transfers.runs_left = gs_arena_take(&e->arrays, tasks, sizeof(*e->transfers.runs_left));
     e->chunks.seen = gs_arena_take(&e->arrays, chunks * c->sets, 1);
-    if (c->trace || c->plan->devices > 0)
+    if (c->trace)
         e->span = gs_arena_take(&e->arrays, tasks, sizeof(*e->span));
     if (c->trace && gs_devices_have_memory(c->device, c->plan->devices))
         e->kernels = gs_arena_take(&e->arrays, tasks, sizeof(*e->kernels));
@@ -242,6 +222,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
     e->piece_bytes = gs_align_up(config->piece_bytes, GS_BLOCK_BYTES);
     e->slots = GS_MAX(config->slots, 1);
     e->wire = config->wire;
+    e->defers = gs_devices_have_memory(config->device, GS_MAX(config->plan->devices, 1));
     for (uint32_t a = 0; a < e->program->arrays; a++)
         e->outside = e->outside || e->program->array[a].outside;
     gs_exec__take_patience(e, config);
@@ -250,7 +231,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         (st = gs_exec__take_lanes(e)) != GS_OK || (st = gs_exec__take_shares(e, config->gradients)) != GS_OK ||
         (st = take_tables(e, config)) != GS_OK || (st = take_regions(e, config)) != GS_OK ||
         (st = gs_exec__take_messages(e)) != GS_OK || (st = open_files(e, config)) != GS_OK ||
-        (e->plan->devices > 0 && (st = gs_exec__several_open(e, config)) != GS_OK) ||
+        (st = gs_exec__several_open(e, config)) != GS_OK ||
         (!e->bound && ((st = load(e)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK ||
                        (st = gs_exec__open_direct(e)) != GS_OK)))
         goto done;
@@ -265,11 +246,8 @@ static void give_devices(gs_exec *e)
 {
     for (uint32_t d = 0; e->on != NULL && d < e->devices; d++)
         gs_device_quiet(e->on[d].device);
-    for (uint32_t d = 0; e->on != NULL && d < e->devices; d++) {
-        gs_exec_device *const x = &e->on[d];
-        gs_device_give_memory(x->device);
-        gs_free_pages(x->pages, x->page_bytes);
-    }
+    for (uint32_t d = 0; e->on != NULL && d < e->devices; d++)
+        gs_device_give_memory(e->on[d].device);
 }
 
 void gs_exec_close(gs_exec *e)

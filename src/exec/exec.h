@@ -74,8 +74,9 @@ typedef struct gs_exec_config {
      * interval, as large as the largest graph to be bound, with everything in host memory, or in that of the one
      * device; `file` and `chunk` are not looked at. */
     bool bound;
-    uint64_t piece_bytes;     /* of all pieces of such a graph, each in whole blocks; on a device with memory of its own
-                               * there is room for as many */
+    bool sends;               /* such graphs are sent to the device, which has memory of its own or is behind a wire */
+    uint64_t piece_bytes;     /* of all pieces of such a graph, each in whole blocks; where they are sent there is room
+                               * for as many */
     uint32_t slots;           /* graphs that such a device has room for, GS_EXEC_SLOTS at most: 2, so that one is sent
                                * while a pass runs on the other; 0, 1: one */
     gs_exec_wire *wire;       /* such a graph is sent over it to a device on host memory, as to one with memory of its

@@ -339,9 +339,8 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
     struct joining j = {.used = &used};
     gs_status st;
 
-    for (uint32_t d = 0; d < e->devices; d++)
-        if (!gs_device_unified(e->on[d].device)) /* its edges are its own, and counts would be new to it */
-            return GS_OK;
+    if (e->defers) /* its edges are its own, and counts would be new to it */
+        return GS_OK;
     find_sets(e, &j);
     j.scratch = unused(e, &j.room);
     j.run = gs_calloc(columns * 2, sizeof(*j.run));

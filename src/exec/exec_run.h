@@ -144,7 +144,6 @@ gs_status gs_exec__reduce_statistic(gs_exec *e, uint32_t param);
 typedef struct gs_exec_patience {
     /* set at open */
     double say, end;          /* gs_exec_config */
-    bool launches;            /* are given up too: devices have memory of their own */
     double look;              /* how often who waits looks; 0: never */
     /* of the pass being run, by the driving thread */
     double quiet;             /* seconds that lanes have done nothing, with no transfer under way */
@@ -204,9 +203,7 @@ typedef struct gs_exec_device {
     gs_device *device;
     uint8_t *arena;           /* an address of the device where that has memory of its own */
     uint64_t arena_bytes;
-    uint8_t *pages;           /* [page_bytes] the arena, and what is behind it, where it is the host's; else NULL */
-    uint64_t page_bytes;
-    uint8_t *resident; /* of a run that is bound, on such a device: behind the arena; else NULL */
+    uint8_t *resident; /* of a run to whose device graphs are sent: behind the arena; else NULL */
     uint8_t *pieces[GS_EXEC_SLOTS], *second; /* likewise: edges of each slot, and rows of the second one */
     void **reg;               /* [most registers of a stage] of the launch being made */
     const float **edge_rows;  /* [most edge registers of a stage] likewise */
@@ -239,6 +236,7 @@ struct gs_exec {
     bool bound;               /* opened for that */
     uint64_t piece_bytes;     /* of such a graph's pieces, at most */
     uint32_t slots, slot;     /* how many; that of `graph` */
+    bool defers;              /* a device has memory of its own: what it begins may not be done when it says so */
     bool outside;             /* arrays of the program have no place on a device with memory of its own */
     gs_exec_wire *wire;       /* of such graphs to a device on host memory; NULL: there is none */
     gs_exec_spread_memory spread;

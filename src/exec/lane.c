@@ -475,17 +475,23 @@ static gs_status start_threads(struct gs_exec_several *s)
 
 gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
 {
-    struct gs_exec_several *const s = gs_calloc(1, sizeof(*s));
     const uint32_t threads = e->lanes.lanes - GS_LANE_DEVICES;
     gs_device *device[GS_PLAN_DEVICES];
 
+    if (threads == 1) /* which is the driving one */
+        return GS_OK;
+    if (e->bound)
+        return gs_fail(GS_EINVAL, "a graph in memory is bound to a device to which no task copies");
+    struct gs_exec_several *const s = e->several = gs_calloc(1, sizeof(*s));
     if (s == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
-    e->several = s;
     s->tree = c->tree;
     s->node = c->node;
     gs_exec__take_wires(&e->wires, c->topology);
-    if ((s->thread = gs_calloc(threads, sizeof(*s->thread))) == NULL)
+    s->thread = gs_calloc(threads, sizeof(*s->thread));
+    if (e->span == NULL) /* by which copies know when they could begin */
+        e->span = gs_arena_take(&e->arrays, e->plan->tasks + 1ull, sizeof(*e->span));
+    if (s->thread == NULL || e->span == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
     GS_TRY(gs_exec__take_waiters(&e->waiters, threads + 1));
     for (uint32_t k = 0; k < threads; k++)

@@ -70,6 +70,7 @@ struct gs_exec_several {
     char why[GS_ERROR_BYTES];
 };
 
+/* Starts them, where there is more than one lane. GS_EINVAL: a graph is to be bound. */
 gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c);
 void gs_exec__several_close(gs_exec *e); /* where they are open */
 /* Runs the pass that was entered, drives io meanwhile. */

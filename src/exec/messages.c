@@ -23,7 +23,7 @@ static uint8_t *rows_of(const gs_exec *e, const gs_task *t)
  * all that comes to a device with memory of its own. */
 static bool is_packed(const gs_exec *e, const gs_task *t)
 {
-    return gs_task_moves_rows(t) || (!sends(t) && !gs_device_unified(e->on[0].device));
+    return gs_task_moves_rows(t) || (!sends(t) && e->defers);
 }
 
 /* A piece of what goes, in the order of a message: bytes from the first row's on. */

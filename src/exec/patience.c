@@ -111,8 +111,7 @@ void gs_exec__take_patience(gs_exec *e, const gs_exec_config *c)
 
     if (c->end_after > 0)
         least = GS_MIN(least, c->end_after);
-    e->patience = (gs_exec_patience){.say = c->say_after > 0 ? c->say_after : INFINITY, .end = c->end_after,
-                                     .launches = gs_devices_have_memory(c->device, GS_MAX(c->plan->devices, 1))};
+    e->patience = (gs_exec_patience){.say = c->say_after > 0 ? c->say_after : INFINITY, .end = c->end_after};
     e->patience.look = isinf(least) ? 0 : GS_MIN(least / 4, 1);
 }
 
@@ -171,7 +170,7 @@ gs_status gs_exec__watch_lanes(gs_exec *e, double waited)
     }
     p->quiet += GS_MIN(waited, 2 * p->look); /* a process that was stopped has not waited all that time */
     say_once(e, p->quiet);
-    if (p->end > 0 && p->quiet >= p->end && p->launches)
+    if (p->end > 0 && p->quiet >= p->end && e->defers)
         return give_up(e, GS_EDEVICE, p->quiet);
     return GS_OK;
 }

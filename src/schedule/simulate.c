@@ -287,16 +287,17 @@ static double move_seconds(const gs_simulation_input *in, const gs_task *t)
 static double between_looks(const gs_simulation_input *in)
 {
     gap computing = {0}, checking = {0}, copying = {0};
+    const bool computes = gs_plan_lanes(in->plan) == GS_LANE_DEVICES + 1; /* that thread has the only lane of them */
+    const gs_plan_pass *const pass = &in->plan->pass[in->pass];
     gs_work w;
 
-    const gs_plan_pass *const pass = &in->plan->pass[in->pass];
     for (uint32_t i = pass->first_task; i < pass->first_task + pass->tasks; i++) {
         const gs_task *const t = &in->plan->task[i];
         if (gs_task_lane(t) == GS_LANE_READ)
             add(&checking, check_seconds(in, t) / gs_task_requests(t)); /* which come one by one */
         else if (gs_task_is_copy(t) && t->source.memory == GS_HOST)
             add(&copying, move_seconds(in, t));
-        else if (in->plan->devices == 0 && t->kind != GS_TASK_MOVE) {
+        else if (computes && t->kind != GS_TASK_MOVE) {
             gs_task_work(&w, in->program, in->set, in->parts, t);
             add(&computing, gs_cost_seconds(in->cost, &w));
         }
@@ -600,10 +601,10 @@ static void run_once(struct sim *s)
 {
     gs_lanes_enter(&s->lanes, s->in->pass);
     s->out = (gs_predicted){0};
-    if (s->in->plan->devices > 0)
-        run_on_threads(s);
-    else
+    if (s->lanes.lanes == GS_LANE_DEVICES + 1) /* the thread that feeds the disk has the only one of a device */
         run_on_one_thread(s);
+    else
+        run_on_threads(s);
 }
 
 gs_status gs_simulate(gs_predicted *out, const gs_simulation_input *in)

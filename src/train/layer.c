@@ -360,7 +360,7 @@ static gs_status open_exec(gs_layer *l, const gs_layer_graph *g)
                                    .parts = 1, .interval_rows = l->table.interval_rows, .vertices = l->vertices,
                                    .index_bytes = gs_index_bytes(&l->table), .edge_data = l->table.data,
                                    .edge_types = g->edge_types, .sets = 2, .bound = true,
-                                   .piece_bytes = l->own ? l->edges.bytes : 0};
+                                   .sends = l->own, .piece_bytes = l->own ? l->edges.bytes : 0};
     return gs_exec_open(&l->exec, &config);
 }
 

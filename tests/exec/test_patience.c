@@ -133,7 +133,7 @@ static void test_patience__ends_where_a_launch_does_not_come_back(void **state)
     (void)state;
     gs_exec *const e = lingering(1e6);
 
-    e->patience.launches = true;
+    e->defers = true;
     assert_int_equal(run(e), GS_EDEVICE);
     assert_contains(gs_last_error(), "has not come back for");
     gs_exec_close(e);

@@ -17,7 +17,6 @@ typedef struct fixture {
     uint32_t kept; /* times that the device was given parameters */
     struct gs_device device;
     gs_device_params params;
-    gs_device_ops ops;
     gs_program program;
     gs_session s;
 } fixture;
@@ -59,8 +58,7 @@ static void open_fixture(fixture *f, bool on_device)
     memset(f, 0, sizeof(*f));
     f->params = (gs_device_params){
         .step = step, .fetch_params = fetch_params, .fetch_previous = fetch_previous, .keep_params = keep_params};
-    f->ops = (gs_device_ops){.params = on_device ? &f->params : NULL};
-    f->device = gs_device__of(&f->ops, f);
+    f->device = (gs_device){.ops.params = on_device ? &f->params : &gs_device__host_params, .context = f};
     f->value[0] = f->values, f->value[1] = f->values + LEARNED;
     f->best_value[0] = f->best, f->best_value[1] = f->best + LEARNED;
     f->s.program = &f->program; /* without tables */

@@ -493,7 +493,16 @@ static const gs_device_ceilings ceilings = {
     .measure_copy = cpu_measure_copy,
 };
 
-static const gs_device_ops ops = {.close = cpu_close, .name = cpu_name, .compute = &compute, .ceilings = &ceilings};
+static const gs_device_ops ops = {
+    .close = cpu_close,
+    .name = cpu_name,
+    .compute = &compute,
+    .ceilings = &ceilings,
+    .memory = &gs_device__host_memory,
+    .links = &gs_device__host_links,
+    .params = &gs_device__host_params,
+    .reads = &gs_device__host_reads,
+};
 
 static gs_status cpu_open(const gs_device_ops **out, void **context, const gs_device_choice *choice)
 {
