@@ -495,7 +495,7 @@ static gs_status read_topology(gs_batch_devices *d, double *rate, uint32_t devic
 
     for (uint32_t k = 0; k < devices; k++)
         rate[k] = 1;
-    if (o->topology == NULL || gs_device_count(o->device) == 0)
+    if (gs_device_count(o->device) == 0)
         return GS_OK;
     GS_TRY(gs_topology_load(&wires, o->topology, devices));
     for (uint32_t k = 0; k < devices; k++) {

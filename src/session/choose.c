@@ -98,9 +98,9 @@ typedef struct choosing {
     gs_scans scans;
     uint64_t process_bytes;
     /* of every session alike */
-    bool unified, trains;
-    bool wired; /* the topology says what devices have */
-    bool may_type, may_part;
+    bool trains;
+    bool may[CHOICES];   /* what a program of this run can do without, or otherwise */
+    const char *default_budget; /* what is to be said of the devices' budget, where no option gave it; NULL: nothing */
     uint32_t features;
     bool least_windows;  /* no program has a plan beside windows that are more than the least */
     bool tried[1 << CHOICES];      /* by the choices of a variant */
@@ -422,24 +422,17 @@ static bool is_leaner(candidate *x, const candidate *best)
  * (split). Of several that are, each may have a part of the width in place of targets (width). */
 static bool may_differ(const choosing *c, const candidate *from, choice k)
 {
-    const gs_train_options *const o = c->o->options;
     gs_variant now = from->variant;
 
-    if (k == TYPED)
-        return *field_of(&now, k) != GS_NOT_TAKEN || c->may_type;
-    if (*field_of(&now, k) != GS_NOT_TAKEN || !c->trains)
-        return c->trains;
-    if ((k == LEAN || k == RECOMPUTE) && !c->unified)
-        return false;
+    if (*field_of(&now, k) != GS_NOT_TAKEN)
+        return k == TYPED || c->trains;
     switch (k) {
-    case HOIST: return !o->no_hoist; /* else moves may be those that are best with it, if it is left out */
-    case PRUNE: return from->pruned;
-    case MOVE: return !o->no_move;
-    case FUSE: return !o->no_fuse && from->fused;
-    case LEAN: return from->columns > (uint64_t)WIDE * c->features;
-    case RECOMPUTE: return from->moves;
-    case WIDTH: return c->may_part;
-    default: return from->dealt && from->epoch_seconds >= GS_STAGED_SECONDS;
+    case PRUNE: return c->may[k] && from->pruned;
+    case FUSE: return c->may[k] && from->fused;
+    case LEAN: return c->may[k] && from->columns > (uint64_t)WIDE * c->features;
+    case RECOMPUTE: return c->may[k] && from->moves;
+    case SPLIT: return c->may[k] && from->dealt && from->epoch_seconds >= GS_STAGED_SECONDS;
+    default: return c->may[k];
     }
 }
 
@@ -534,7 +527,7 @@ static bool asks_less(const candidate *x, const candidate *than)
 /* May this one be tried to fit? Predictions compute nothing once, and store nothing for a derivative. */
 static bool may_fit(const choosing *c, gs_variant v)
 {
-    if (v.typed != GS_NOT_TAKEN && !c->may_type)
+    if (v.typed != GS_NOT_TAKEN && !c->may[TYPED])
         return false;
     return c->o->purpose == GS_FOR_TRAINING ||
            (v.recompute == GS_NOT_TAKEN && v.lean == GS_NOT_TAKEN && v.no_hoist == GS_NOT_TAKEN);
@@ -624,13 +617,6 @@ static gs_status say_sizes(choosing *c)
     return fit_another(c, true);
 }
 
-/* The last error names a device's budget that was not asked for. (One that is a part of the host's is never named.) */
-static gs_status explain_default(const choosing *c)
-{
-    return gs_fail_hint(GS_EBUDGET, c->wired ? "it is the least of .topology's \"memories\", which can be given more"
-                                             : "it is 90 % of what is free on the device unless given");
-}
-
 /* Sums by type, and products of all types, are rows of V * T numbers; products in batches of edges are 2 * E * in * out
  * operations, which are fewer than theirs where types outnumber the mean degree. The cost model decides, and the
  * budgets. */
@@ -638,6 +624,29 @@ static bool may_type(const gs_session *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
     return !s->config.options->no_batch && (double)info->edge_types * (double)info->vertices > (double)info->edges;
+}
+
+/* What a run may do otherwise, whatever the program is: nothing where it does not train, but products by type. */
+static void list_choices(choosing *c)
+{
+    const gs_train_options *const o = c->o->options;
+    const gs_session *const s = c->s;
+    const bool own = gs_session_has_memories(s);
+
+    c->trains = s->pass.train != GS_NONE;
+    for (int k = 0; k < CHOICES; k++)
+        c->may[k] = c->trains;
+    c->may[HOIST] = c->trains && !o->no_hoist; /* else moves may be those that are best with it, if it is left out */
+    c->may[MOVE] = c->trains && !o->no_move;
+    c->may[FUSE] = c->trains && !o->no_fuse;
+    c->may[LEAN] = c->may[RECOMPUTE] = c->trains && !own;
+    c->may[WIDTH] = c->trains && gs_session_may_part(s);
+    c->may[TYPED] = may_type(s);
+    if (o->device_memory == 0) /* one that is a part of the host's is never named */
+        c->default_budget = s->machine.wires.memory[0] > 0
+                                ? "it is the least of .topology's \"memories\", which can be given more"
+                            : own ? "it is 90 % of what is free on the device unless given"
+                                  : NULL;
 }
 
 /* Of a trial for which no time is left: the program that the budget was named for says itself what it needs. It was
@@ -658,11 +667,7 @@ static gs_status choose_first(choosing *c)
     c->process_bytes = c->o->trial ? c->o->process_bytes : gs_session_process_bytes(c->s, c->o->process_bytes);
     GS_TRY(gs_ranks_share(&c->process_bytes, sizeof(c->process_bytes)));
     c->s->memory.process = c->process_bytes;
-    c->unified = !gs_session_has_memories(c->s);
-    c->wired = c->s->machine.wires.memory[0] > 0;
-    c->trains = c->s->pass.train != GS_NONE;
-    c->may_type = may_type(c->s);
-    c->may_part = gs_session_may_part(c->s);
+    list_choices(c);
     c->features = gs_store_get_info(c->s->store)->features;
     c->best.screens = true;
     st = plan(c, c->s, &c->best, false);
@@ -674,10 +679,9 @@ static gs_status choose_first(choosing *c)
         st = say_own_size(c);
     else if (st == GS_EBUDGET && (st = fit_another(c, false)) == GS_EBUDGET)
         st = say_sizes(c);
-    if (st == GS_EBUDGET && c->best.refused.device != 0 && c->o->options->device_memory == 0 &&
-        (c->wired || !c->unified))
-        st = explain_default(c);
-    return st;
+    return st == GS_EBUDGET && c->best.refused.device != 0 && c->default_budget != NULL
+               ? gs_fail_hint(GS_EBUDGET, c->default_budget)
+               : st;
 }
 
 /* Trials begin with what scans said before. (What others hold of it would count as the process's.) */

@@ -440,15 +440,16 @@ gs_status gs_session_plan_id(const gs_session *s, uint64_t *out)
 
 void gs_session_maker(const gs_session *s, char out[GS_MAKER_BYTES])
 {
-    const char *const name = gs_device_name(s->machine.device[0]), *const threads = strrchr(name, ',');
-    const bool whole = threads == NULL || !gs_device_unified(s->machine.device[0]), beside = s->machine.kinds > 1;
-    const size_t named = whole ? strlen(name) : (size_t)(threads - name);
     char model[GS_PROCESSOR_BYTES];
 
     gs_processor_name(model);
-    snprintf(out, GS_MAKER_BYTES, "gnnstream %s on %s: %.*s%s%s%s", GS_VERSION, model, (int)named, name,
-             named < strlen(name) ? ")" : "", beside ? ", " : "",
-             beside ? gs_device_name(s->machine.device[s->machine.kind[0]]) : "");
+    size_t used = (size_t)snprintf(out, GS_MAKER_BYTES, "gnnstream %s on %s", GS_VERSION, model);
+    for (uint32_t k = s->machine.kinds; k-- > 0 && used < GS_MAKER_BYTES;) { /* processors first */
+        const char *const name = gs_device_name(s->machine.device[s->machine.kind[k]]), *threads = strrchr(name, ',');
+        const bool cut = threads != NULL && strstr(threads, " thread") != NULL; /* their number does not matter */
+        used += (size_t)snprintf(out + used, GS_MAKER_BYTES - used, "%s%.*s%s", k + 1 < s->machine.kinds ? ", " : ": ",
+                                 (int)(cut ? (size_t)(threads - name) : strlen(name)), name, cut ? ")" : "");
+    }
 }
 
 /* -- seconds of a pass by stage and by what was busy, and who was waited for.

@@ -96,16 +96,26 @@ static bool are_linked(gs_device *const *device, uint32_t devices)
     return links > 0;
 }
 
-/* Derives the chains from the GPUs' PCIe positions: those of one switch become neighbours. Notes each one's NUMA
- * node. */
-static void look_around(gs_session *s, bool chains)
+/* Looks at how GPUs are linked, and which NUMA node each is near to. */
+static void look_around(gs_session *s)
+{
+    char place[GS_DEVICE_PLACE_BYTES];
+
+    s->machine.linked = are_linked(s->machine.device, s->machine.devices);
+    for (uint32_t d = 0; d < s->machine.devices; d++) {
+        gs_device_bus_place(s->machine.device[d], place);
+        s->machine.node[d] = gs_tree_node(s->machine.tree, place);
+    }
+}
+
+/* Derives the chains from the GPUs' PCIe positions: those of one switch become neighbours. */
+static void find_chains(gs_session *s)
 {
     char place[GS_DEVICE_COUNT_MOST][GS_DEVICE_PLACE_BYTES];
     const char *at[GS_DEVICE_COUNT_MOST];
     gs_device *given[GS_DEVICE_COUNT_MOST];
     uint32_t group[GS_DEVICE_COUNT_MOST], sorted[GS_DEVICE_COUNT_MOST], n = 0;
 
-    s->machine.tree = gs_tree_open();
     for (uint32_t d = 0; d < s->machine.devices; d++) {
         given[d] = s->machine.device[d];
         gs_device_bus_place(given[d], place[d]);
@@ -114,21 +124,15 @@ static void look_around(gs_session *s, bool chains)
     gs_tree_groups(s->machine.tree, at, s->machine.devices, group);
     for (uint32_t d = 0; d < s->machine.devices; d++) /* a device on host memory stands in no chain */
         group[d] = gs_device_unified(given[d]) ? d : s->machine.devices + group[d];
-    for (uint32_t g = 0; chains && g < 2 * s->machine.devices; g++)
+    for (uint32_t g = 0; g < 2 * s->machine.devices; g++)
         for (uint32_t d = 0; d < s->machine.devices; d++)
             if (group[d] == g) {
                 sorted[n] = g;
                 s->machine.device[n++] = given[d];
             }
-    s->machine.linked = are_linked(given, s->machine.devices);
-    if (chains)
-        gs_topology_of_groups(&s->machine.wires, sorted, n);
-    if (chains)
-        s->machine.wires.across.joined = s->machine.linked;
-    for (uint32_t d = 0; d < s->machine.devices; d++) {
-        gs_device_bus_place(s->machine.device[d], place[0]);
-        s->machine.node[d] = gs_tree_node(s->machine.tree, place[0]);
-    }
+    gs_topology_of_groups(&s->machine.wires, sorted, n);
+    look_around(s);
+    s->machine.wires.across.joined = s->machine.linked;
 }
 
 static void name_kinds(gs_session *s)
@@ -137,7 +141,7 @@ static void name_kinds(gs_session *s)
     uint32_t first[2] = {GS_NONE, GS_NONE};
 
     for (uint32_t d = m->devices; d-- > 0;)
-        first[gs_device_unified(m->device[d])] = d;
+        first[m->wires.on_host[d]] = d;
     m->kind[1] = GS_NONE;
     for (int k = 0; k < 2; k++)
         if (first[k] != GS_NONE)
@@ -151,6 +155,7 @@ static gs_status place_kinds(gs_session *s)
 
     for (uint32_t d = 0; d < m->devices; d++)
         m->wires.on_host[d] = gs_device_unified(m->device[d]);
+    name_kinds(s);
     if (m->kinds == 1)
         return GS_OK;
     if (m->wires.across.share == GS_SHARE_ROUND)
@@ -202,40 +207,49 @@ static gs_status open_each(gs_session *s, uint32_t devices)
     return st;
 }
 
-static void take_network(gs_session *s, uint32_t ranks)
+/* How devices are joined, where no file says it. */
+static gs_status find_wires(gs_session *s)
 {
+    gs_topology *const wires = &s->machine.wires;
     const gs_cluster *const c = s->config.cluster;
-    gs_topology_of_network(&s->machine.wires, ranks, c->bps, c->seconds);
-    s->machine.wires.across.shards = c->shards;
-}
-
-static gs_status ask_network(gs_session *s)
-{
     double bps = 0, seconds = 0;
-    const gs_status st = gs_ranks_measure(&bps, &seconds);
-    gs_topology_of_network(&s->machine.wires, gs_ranks_count(), bps, seconds);
-    return st;
+
+    if (gs_session_has_memories(s))
+        find_chains(s);
+    else
+        gs_topology_one_switch(wires, s->machine.devices);
+    if (c != NULL) {
+        gs_topology_of_network(wires, s->machine.devices, c->bps, c->seconds);
+        wires->across.shards = c->shards;
+    } else if (gs_ranks_count() > 1) {
+        GS_TRY(gs_ranks_measure(&bps, &seconds));
+        gs_topology_of_network(wires, gs_ranks_count(), bps, seconds);
+    }
+    return GS_OK;
 }
 
 /* `alone`: leaves out the file's first device, the processors. */
 static gs_status read_wires(gs_session *s, bool alone)
 {
     const char *const path = s->config.options->topology;
-    const gs_status st = gs_topology_load(&s->machine.wires, path, s->machine.devices + alone);
+    gs_topology *const wires = &s->machine.wires;
 
-    if (st == GS_OK && alone && s->machine.wires.switches > 1 && s->machine.wires.at[0].devices == 1)
-        gs_topology_drop_first(&s->machine.wires);
-    else if (st == GS_OK && alone)
+    if (gs_session_has_memories(s))
+        look_around(s);
+    GS_TRY(gs_topology_load(wires, path, s->machine.devices + alone));
+    if (alone && wires->switches > 1 && wires->at[0].devices == 1)
+        gs_topology_drop_first(wires);
+    else if (alone)
         return gs_fail(GS_EINVAL, ".topology %s: device 0 of .device %s computes on host memory; give it a switch of "
                        "its own", path, s->config.options->device);
-    if (st == GS_OK && s->machine.wires.memory[0] > 0 && s->config.options->device_memory != 0)
+    if (wires->memory[0] > 0 && s->config.options->device_memory != 0)
         return gs_fail(GS_EINVAL, ".topology %s: \"memories\" and .device_memory both say what devices have; leave one "
                        "out", path);
-    if (st == GS_OK && s->machine.wires.across.network && gs_session_has_memories(s) && gs_ranks_count() == 1)
+    if (wires->across.network && gs_session_has_memories(s) && gs_ranks_count() == 1)
         return gs_fail(GS_EINVAL, ".topology %s: \"network\" is of ranks; start them, or use .device cpu:N", path);
-    if (st == GS_OK && !s->machine.wires.across.network && gs_ranks_count() > 1)
+    if (!wires->across.network && gs_ranks_count() > 1)
         return gs_fail(GS_EINVAL, ".topology %s: of several ranks it says their \"network\"", path);
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_session_open_devices(gs_session *s)
@@ -243,28 +257,20 @@ gs_status gs_session_open_devices(gs_session *s)
     const gs_train_options *const o = s->config.options;
     const char *const spec = s->config.device != NULL ? s->config.device : o->device;
     const bool alone = strcmp(spec, o->device) != 0;
-    const uint32_t several = gs_device_count(spec), devices = several > 0 ? several : 1;
+    const uint32_t several = gs_device_count(spec);
 
     if (several == 0 && o->topology != NULL && !alone)
         return gs_fail(GS_EINVAL, ".topology %s: is for several devices; use it with .device cpu:N, cuda:A,B or "
                        "cpu,cuda:N", o->topology);
     snprintf(s->machine.spec, sizeof(s->machine.spec), "%s", spec);
-    GS_TRY(open_each(s, devices));
+    GS_TRY(open_each(s, several > 0 ? several : 1));
     if (gs_session_has_memories(s))
-        look_around(s, o->topology == NULL);
-    name_kinds(s);
-    if (several == 0 && !gs_session_has_memories(s)) {
+        s->machine.tree = gs_tree_open();
+    else if (several == 0) {
         s->machine.wires = gs_topology_host;
-        return GS_OK;
+        return place_kinds(s);
     }
-    if (s->config.cluster != NULL)
-        take_network(s, devices);
-    if (gs_ranks_count() > 1 && o->topology == NULL)
-        GS_TRY(ask_network(s));
-    if (s->machine.wires.devices == 0)
-        gs_topology_one_switch(&s->machine.wires, devices);
-    if (o->topology != NULL)
-        GS_TRY(read_wires(s, alone));
+    GS_TRY(o->topology != NULL ? read_wires(s, alone) : find_wires(s));
     s->machine.wires.across.shards |= gs_store_get_shard(s->store) != NULL;
     return place_kinds(s);
 }
@@ -355,9 +361,7 @@ gs_status gs_session_free_device_memory(const gs_session *s, uint64_t *bytes)
         return free_of_ranks(s->machine.device[0], bytes);
     for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++) {
         uint32_t sharing = 0;
-        uint64_t of_gpu;
-        if (gs_device_unified(s->machine.device[d]))
-            continue;
+        uint64_t of_gpu = 0;
         for (uint32_t k = 0; k < s->machine.devices; k++)
             sharing += same_gpu(s->machine.device[d], s->machine.device[k]);
         st = gs_device_free_memory(s->machine.device[d], &of_gpu);
@@ -397,8 +401,7 @@ static bool takes_all(const gs_session_config *config)
 {
     const gs_train_options *const o = config->options;
     gs_topology wires = {0};
-    return o->topology != NULL && gs_topology_load(&wires, o->topology, gs_device_count(o->device)) == GS_OK &&
-           wires.all;
+    return gs_topology_load(&wires, o->topology, gs_device_count(o->device)) == GS_OK && wires.all;
 }
 
 static void note_ways(gs_session *s, const gs_session_way *way, uint32_t taken)

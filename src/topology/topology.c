@@ -494,6 +494,8 @@ gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices)
     gs_topology t = {0};
     GS_ENDS(cJSON_Delete_at) cJSON *root = NULL;
 
+    if (path == NULL)
+        return GS_OK;
     GS_TRY(read_json(&root, path));
     GS_TRY(read_all(&t, root, path));
     if (t.devices != devices)

@@ -80,7 +80,8 @@ void gs_topology_one_switch(gs_topology *out, uint32_t devices);
 /* Of ranks: a device each, and a network that takes `seconds` and `bps` bytes a second to each. */
 void gs_topology_of_network(gs_topology *out, uint32_t ranks, double bps, double seconds);
 
-/* Reads a JSON file for a run of `devices` devices (docs/design/memories.md). Nothing in it is trusted.
+/* Reads a JSON file for a run of `devices` devices (docs/design/memories.md). Nothing in it is trusted. `path` NULL:
+ * *out stays as it is.
  * GS_ENOTFOUND, GS_EFORMAT (the text says where and what), GS_EINVAL (of another number of devices), GS_ENOMEM. */
 gs_status gs_topology_load(gs_topology *out, const char *path, uint32_t devices);
 
