@@ -1,10 +1,24 @@
 /* run_warn.c - lines about what a run does otherwise than it may be thought to. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/option_table.h"
 #include "session/session_plan.h"
 #include "train/run_internal.h"
+
+static void warn(const gs_train_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void warn(const gs_train_options *o, const char *fmt, ...)
+{
+    char line[GS_ERROR_BYTES + 80];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    o->warn(o->context, line);
+}
 
 static const char *model_of(const gs_train_options *o)
 {
@@ -16,15 +30,11 @@ static void warn_of_parameters(const gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
     const gs_program *const p = s->program;
-    char line[512];
 
-    for (uint32_t i = 0; i < p->params; i++) {
-        if (p->param[i].fixed || p->param[i].learns)
-            continue;
-        snprintf(line, sizeof(line), "%s: the result does not depend on parameter %s, which stays as it starts",
-                 model_of(o), p->param[i].name);
-        o->warn(o->context, line);
-    }
+    for (uint32_t i = 0; i < p->params; i++)
+        if (!p->param[i].fixed && !p->param[i].learns)
+            warn(o, "%s: the result does not depend on parameter %s, which stays as it starts", model_of(o),
+                 p->param[i].name);
 }
 
 static bool looks_at(const gs_session *s, gs_edge_reg_kind kind)
@@ -38,28 +48,19 @@ static bool looks_at(const gs_session *s, gs_edge_reg_kind kind)
 static void warn_of_weights(const gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
-    char line[512];
 
-    if (!gs_store_get_info(s->store)->weights || o->ignore_edge_weights)
-        return;
-    if (looks_at(s, GS_EDGE_WEIGHT))
-        return;
-    snprintf(line, sizeof(line),
-             "%s: does not look at the edge weights of %s: each edge counts 1; .ignore_edge_weights says that it may",
-             model_of(o), gs_store_dir(s->store));
-    o->warn(o->context, line);
+    if (gs_store_get_info(s->store)->weights && !o->ignore_edge_weights && !looks_at(s, GS_EDGE_WEIGHT))
+        warn(o, "%s: does not look at the edge weights of %s: each edge counts 1; .ignore_edge_weights says that it "
+             "may", model_of(o), gs_store_dir(s->store));
 }
 
 static void warn_of_edge_features(const gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
-    char line[512];
 
-    if (gs_store_get_info(s->store)->edge_features == 0 || looks_at(s, GS_EDGE_FEATURES))
-        return;
-    snprintf(line, sizeof(line), "%s: does not look at the edge features of %s; a text with e.x does", model_of(o),
+    if (gs_store_get_info(s->store)->edge_features != 0 && !looks_at(s, GS_EDGE_FEATURES))
+        warn(o, "%s: does not look at the edge features of %s; a text with e.x does", model_of(o),
              gs_store_dir(s->store));
-    o->warn(o->context, line);
 }
 
 /* Memory that copies are slower from: once, though every device may say so. */
@@ -72,18 +73,6 @@ static void warn_of_memory(const gs_session *s)
         line = gs_device_unpinned(s->machine.device[d]);
     if (line != NULL)
         o->warn(o->context, line);
-}
-
-/* What was asked for, and is not there. */
-static void warn_of_reads(const gs_session *s)
-{
-    const gs_train_options *const o = s->config.options;
-    char line[GS_ERROR_BYTES + 80];
-
-    if (s->machine.direct.why[0] == '\0')
-        return;
-    snprintf(line, sizeof(line), ".disk_to_device yes: %s; edges come by way of the host", s->machine.direct.why);
-    o->warn(o->context, line);
 }
 
 /* Does the text have the word, outside comments? */
@@ -101,14 +90,7 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-static void say_in_vain(const gs_train_options *o, const char *option)
-{
-    char line[512];
-
-    snprintf(line, sizeof(line), "%s: the network of %s has no use for it, and is what it is without", option,
-             model_of(o));
-    o->warn(o->context, line);
-}
+#define IN_VAIN ": the network of %s has no use for it, and is what it is without"
 
 /* Options that have other values than usual, and stand in no place of a network that a text has itself. */
 static void warn_of_options(const gs_session *s)
@@ -117,51 +99,40 @@ static void warn_of_options(const gs_session *s)
     const bool around = o->residual || gs_choice(o, norm) != 0 || gs_choice(o, jk) != 0;
     gs_train_options usual;
     GS_ENDS(gs_model_close_at) gs_model *m = NULL;
-    char option[80];
 
     gs_train_options_init(&usual);
     if (around || gs_session_open_model(&m, o) != GS_OK)
         return;
     const bool own = gs_model_has_network(m);
     const char *const text = gs_model_text(m);
-    if (own && o->layers != usual.layers) {
-        snprintf(option, sizeof(option), ".layers %u", o->layers);
-        say_in_vain(o, option);
-    }
-    if (o->hidden != usual.hidden && !gs_train_is_of_pairs(o) && (own ? !has_word(text, "hidden") : o->layers == 1)) {
-        snprintf(option, sizeof(option), ".hidden %u", o->hidden);
-        say_in_vain(o, option);
-    }
-    if (own && strcmp(o->activation, usual.activation) != 0 && !has_word(text, "act") && !has_word(text, "norm_act")) {
-        snprintf(option, sizeof(option), ".activation %s", o->activation);
-        say_in_vain(o, option);
-    }
-    if (own && o->dropout != 0 && !has_word(text, "dropout")) {
-        snprintf(option, sizeof(option), ".dropout %g", o->dropout);
-        say_in_vain(o, option);
-    }
+    if (own && o->layers != usual.layers)
+        warn(o, ".layers %u" IN_VAIN, o->layers, model_of(o));
+    if (o->hidden != usual.hidden && !gs_train_is_of_pairs(o) && (own ? !has_word(text, "hidden") : o->layers == 1))
+        warn(o, ".hidden %u" IN_VAIN, o->hidden, model_of(o));
+    if (own && strcmp(o->activation, usual.activation) != 0 && !has_word(text, "act") && !has_word(text, "norm_act"))
+        warn(o, ".activation %s" IN_VAIN, o->activation, model_of(o));
+    if (own && o->dropout != 0 && !has_word(text, "dropout"))
+        warn(o, ".dropout %g" IN_VAIN, o->dropout, model_of(o));
 }
 
 /* Products of runs or pairs that were asked for, where no stage makes any. */
 static void warn_of_products(const gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
-    const bool pairs = o->products != NULL && strcmp(o->products, "pairs") == 0;
 
     for (uint32_t k = 0; k < s->program->stages; k++)
         if (s->program->stage[k].products != GS_PRODUCTS_OF_EDGES)
             return;
-    if (pairs || (o->products != NULL && strcmp(o->products, "runs") == 0))
-        o->warn(o->context,
-                pairs ? ".products pairs: no product by edge type is made so: the model has none, or they "
-                        "run on a GPU or on batches, or the budget has no room"
-                      : ".products runs: no product by edge type is made so: the model has none, or they run "
-                        "on a GPU or on batches, or the budget has no room");
+    if (o->products != NULL && (strcmp(o->products, "pairs") == 0 || strcmp(o->products, "runs") == 0))
+        warn(o, ".products %s: no product by edge type is made so: the model has none, or they run on a GPU or on "
+             "batches, or the budget has no room", o->products);
 }
 
 void gs_run__warn(const gs_session *s)
 {
-    if (s->config.options->warn == NULL)
+    const gs_train_options *const o = s->config.options;
+
+    if (o->warn == NULL)
         return;
     warn_of_products(s);
     if (s->config.purpose == GS_FOR_TRAINING) {
@@ -171,7 +142,8 @@ void gs_run__warn(const gs_session *s)
     warn_of_weights(s);
     warn_of_edge_features(s);
     warn_of_memory(s);
-    warn_of_reads(s);
+    if (s->machine.direct.why[0] != '\0') /* what was asked for is not there */
+        warn(o, ".disk_to_device yes: %s; edges come by way of the host", s->machine.direct.why);
 }
 
 #define FEW_EPOCHS 10u /* of a run that is tried out: nobody expects much */
@@ -182,13 +154,11 @@ void gs_run__warn_of_kept(const gs_run *r)
     const gs_train_options *const o = &r->options;
     const gs_train_task task = r->session->labels.task;
     const double figure = gs_judge_figure(c->judge, &r->report.figures, r->report.accuracy);
-    char line[512];
 
     if (o->warn == NULL || r->kind != GS_RUN_TRAIN || r->epoch < FEW_EPOCHS ||
         !(gs_judge_worth(c->judge, figure) < gs_judge_worth(c->judge, r->constant)))
         return;
-    snprintf(line, sizeof(line),
-             "the weights that were kept, after %u epochs, are worse than a constant answer: %s of validation is %.4g, "
+    warn(o, "the weights that were kept, after %u epochs, are worse than a constant answer: %s of validation is %.4g, "
              "and %s has %.4g; train for longer, with another .lr, model or features",
              r->report.kept_epochs, gs_judge_name(c->judge), figure,
              c->judge == GS_BY_LOSS                  ? "one of the training labels' shares"
@@ -197,5 +167,4 @@ void gs_run__warn_of_kept(const gs_run *r)
              : task == GS_TRAIN_TASK_MULTILABEL        ? "all labels for all"
                                                   : "the training vertices' mean",
              r->constant);
-    o->warn(o->context, line);
 }
