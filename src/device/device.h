@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h" /* GS_ENDS_BY */
 #include "base/machine.h"
 #include "base/status.h"
 #include "program/program.h"
@@ -70,6 +71,7 @@ typedef struct gs_device_config {
 
 gs_status gs_device_open_with(gs_device **out, const gs_device_config *config);
 void gs_device_close(gs_device *d);
+GS_ENDS_BY(gs_device, gs_device_close)
 const char *gs_device_name(const gs_device *d); /* "cpu (AVX2, 2 threads)" */
 /* What is free of a device's own memory; UINT64_MAX where it has none. GS_EDEVICE: the device does not answer. */
 gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes);

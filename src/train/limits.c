@@ -17,7 +17,6 @@
 const uint32_t gs_limits_gemm_shape[GS_LIMIT_GEMMS][3] = {
     {8192, 256, 64}, {8192, 64, 256}, {8192, 128, 128}, {8192, 602, 64}, {8192, 64, 16}};
 static const uint32_t gather_width[GS_LIMIT_GATHERS] = {16, 64, 256};
-#define EDGE_ROWS 65536u      /* the most that an index of two bytes names */
 #define EDGE_COUNT 1000000u
 #define EDGE_SECONDS 0.2
 #define LINK_BYTES (64 * GS_MIB)         /* of a large copy */
@@ -25,53 +24,40 @@ static const uint32_t gather_width[GS_LIMIT_GATHERS] = {16, 64, 256};
 #define LINK_RUNS 5
 #define GATHER_TABLE_BYTES (64 * GS_MIB) /* beyond any cache that a core has to itself */
 
-/* A chunk of two intervals of EDGE_ROWS rows whose every target has `degree` operands, anywhere. */
-typedef struct measured_edges {
-    uint16_t *target, *index;
-    uint32_t *start;
-    float *operand, *acc;
-    gs_arena arrays;
-} measured_edges;
-
-static gs_status measured_edges_make(measured_edges *b, uint32_t targets, uint32_t degree, uint32_t width)
+void gs_limits_make_chunk(uint16_t *target, uint32_t *start, uint16_t *index, uint32_t targets, uint32_t degree)
 {
-    const uint64_t edges = (uint64_t)targets * degree;
     uint32_t word[4];
 
-    *b = (measured_edges){.target = NULL};
-    b->target = gs_arena_take(&b->arrays, targets, sizeof(*b->target));
-    b->index = gs_arena_take(&b->arrays, edges, sizeof(*b->index));
-    b->start = gs_arena_take(&b->arrays, targets + 1, sizeof(*b->start));
-    b->operand = gs_arena_take(&b->arrays, (uint64_t)EDGE_ROWS * width, sizeof(float));
-    b->acc = gs_arena_take(&b->arrays, (uint64_t)EDGE_ROWS * width, sizeof(float));
-    if (b->arrays.is_short)
-        return gs_fail(GS_ENOMEM, "out of memory for measuring edge sums");
     for (uint32_t t = 0; t < targets; t++)
-        b->target[t] = (uint16_t)(t * (EDGE_ROWS / targets));
+        target[t] = (uint16_t)(t * (GS_LIMITS_ROWS / targets));
     for (uint32_t t = 0; t <= targets; t++)
-        b->start[t] = t * degree;
-    for (uint64_t k = 0; k < edges; k++) {
+        start[t] = t * degree;
+    for (uint32_t k = 0; k < targets * degree; k++) {
         if (k % 4 == 0)
-            gs_philox4x32(word, (const uint32_t[4]){(uint32_t)k, 1, 0, 0}, (const uint32_t[2]){17, 0});
-        b->index[k] = (uint16_t)(word[k % 4] % EDGE_ROWS);
+            gs_philox4x32(word, (const uint32_t[4]){k, 1, 0, 0}, (const uint32_t[2]){17, 0});
+        index[k] = (uint16_t)(word[k % 4] % GS_LIMITS_ROWS);
     }
-    return GS_OK;
 }
-
-static void measured_edges_free(measured_edges *b) { gs_arena_free(&b->arrays); }
 
 /* Sums of one chunk, over and over; the best time. */
 static gs_status measure_edges(gs_device *d, uint32_t degree, uint32_t width, double *edges_per_second)
 {
-    const uint32_t targets = EDGE_COUNT / degree < EDGE_ROWS ? EDGE_COUNT / degree : EDGE_ROWS;
+    const uint32_t targets = EDGE_COUNT / degree < GS_LIMITS_ROWS ? EDGE_COUNT / degree : GS_LIMITS_ROWS;
     const double until = gs_now() + EDGE_SECONDS;
     double best = 1e30;
-    GS_ENDS(measured_edges_free) measured_edges b;
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
+    uint16_t *const target = gs_arena_take(&memory, targets, sizeof(*target)),
+             *const index = gs_arena_take(&memory, (uint64_t)targets * degree, sizeof(*index));
+    uint32_t *const start = gs_arena_take(&memory, targets + 1, sizeof(*start));
+    float *const operand = gs_arena_take(&memory, (uint64_t)GS_LIMITS_ROWS * width, sizeof(float)),
+          *const acc = gs_arena_take(&memory, (uint64_t)GS_LIMITS_ROWS * width, sizeof(float));
 
-    GS_TRY(measured_edges_make(&b, targets, degree, width));
-    const gs_edge_launch l = {.edges = {.index_bytes = 2, .targets = targets, .target = b.target, .start = b.start,
-                                        .index = b.index},
-                              .operand = b.operand, .acc = b.acc, .width = width};
+    if (memory.is_short)
+        return gs_fail(GS_ENOMEM, "out of memory for measuring edge sums");
+    gs_limits_make_chunk(target, start, index, targets, degree);
+    const gs_edge_launch l = {.edges = {.index_bytes = 2, .targets = targets, .target = target, .start = start,
+                                        .index = index},
+                              .operand = operand, .acc = acc, .width = width};
     for (int run = 0; run < 3 || gs_now() < until; run++) {
         const double begin = gs_now();
         GS_TRY(gs_device_run_edges(d, &l));
@@ -84,14 +70,14 @@ static gs_status measure_edges(gs_device *d, uint32_t degree, uint32_t width, do
 static gs_status measure_all_edges(gs_device *d, gs_limits *l)
 {
     static const uint32_t degree[] = {2, 16, 128}, width[] = {16, 64, 256};
-    gs_status st = GS_OK;
 
-    for (uint32_t i = 0; i < GS_LIMIT_EDGES && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < GS_LIMIT_EDGES; i++) {
         l->found.edges[i].degree = degree[i / GS_ARRAY_LEN(width)];
         l->found.edges[i].width = width[i % GS_ARRAY_LEN(width)];
-        st = measure_edges(d, l->found.edges[i].degree, l->found.edges[i].width, &l->found.edges[i].edges_per_second);
+        GS_TRY(measure_edges(d, l->found.edges[i].degree, l->found.edges[i].width,
+                             &l->found.edges[i].edges_per_second));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Seconds of a copy of `bytes` between two buffers of LINK_BYTES, one every `stride` bytes; of several times all, the
@@ -129,20 +115,19 @@ static gs_status measure_picks(gs_device *d, uint8_t *to, const uint8_t *from, d
     const uint64_t rows = LINK_BYTES / GS_LIMITS_PICKED_ROW;
     GS_FREED uint64_t *const bits = gs_malloc_array(rows / 64, sizeof(*bits));
     double best = 1e30;
-    gs_status st = GS_OK;
 
     if (bits == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for measuring copies");
     const uint64_t picked = gs_limits_pick(bits, rows);
     const gs_rows_launch launch = {.to = to, .from = from, .bits = bits, .rows = rows,
                                    .row_bytes = GS_LIMITS_PICKED_ROW};
-    for (int run = 0; run < LINK_RUNS && st == GS_OK; run++) {
+    for (int run = 0; run < LINK_RUNS; run++) {
         const double begin = gs_now();
-        st = gs_device_send_rows(d, &launch);
+        GS_TRY(gs_device_send_rows(d, &launch));
         best = GS_MIN(best, gs_now() - begin);
     }
     *bps = (double)(picked * GS_LIMITS_PICKED_ROW) / best;
-    return st;
+    return GS_OK;
 }
 
 /* Devices that share the processors copy with one thread each, and all ways alike. Runs of blocks take longer than
@@ -172,31 +157,27 @@ done:
 gs_status gs_limits_measure_device(gs_limits *out, unsigned threads)
 {
     gs_limits l = *out;
-    gs_device *d = NULL;
-    gs_status st;
+    GS_ENDS(gs_device_close_at) gs_device *d = NULL;
 
     GS_TRY(gs_device_open(&d, "cpu", threads));
     snprintf(l.found.device, sizeof(l.found.device), "%s", gs_device_name(d));
-    if ((st = gs_device_measure_copy(d, &l.found.copy_bps)) == GS_OK)
-        st = measure_links(d, &l);
-    for (uint32_t i = 0; i < GS_LIMIT_GEMMS && st == GS_OK; i++) {
+    GS_TRY(gs_device_measure_copy(d, &l.found.copy_bps));
+    GS_TRY(measure_links(d, &l));
+    for (uint32_t i = 0; i < GS_LIMIT_GEMMS; i++) {
         const uint32_t *const s = gs_limits_gemm_shape[i];
         l.found.gemm[i].rows = s[0];
         l.found.gemm[i].in = s[1];
         l.found.gemm[i].out = s[2];
-        st = gs_device_measure_gemm(d, s[0], s[1], s[2], &l.found.gemm[i].flops);
+        GS_TRY(gs_device_measure_gemm(d, s[0], s[1], s[2], &l.found.gemm[i].flops));
     }
-    for (uint32_t i = 0; i < GS_LIMIT_GATHERS && st == GS_OK; i++) {
-        const uint32_t width = gather_width[i];
-        l.found.gather[i].width = width;
-        st = gs_device_measure_gather(d, GATHER_TABLE_BYTES / (width * sizeof(float)), width, &l.found.gather[i].bps);
+    for (uint32_t i = 0; i < GS_LIMIT_GATHERS; i++) {
+        const uint32_t width = l.found.gather[i].width = gather_width[i];
+        GS_TRY(gs_device_measure_gather(d, GATHER_TABLE_BYTES / (width * sizeof(float)), width,
+                                        &l.found.gather[i].bps));
     }
-    if (st == GS_OK)
-        st = measure_all_edges(d, &l);
-    gs_device_close(d);
-    if (st == GS_OK)
-        *out = l;
-    return st;
+    GS_TRY(measure_all_edges(d, &l));
+    *out = l;
+    return GS_OK;
 }
 
 /* ---- the disk ------------------------------------------------------------ */

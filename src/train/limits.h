@@ -34,6 +34,10 @@ gs_status gs_limits_measure_device(gs_limits *out, unsigned threads);
 /* Sets about half of the bits for `rows` of these, whole words of 64, anywhere; how many. */
 uint64_t gs_limits_pick(uint64_t *bits, uint64_t rows);
 
+#define GS_LIMITS_ROWS 65536u /* of an interval: the most that an index of two bytes names */
+/* A chunk of two intervals of so many rows, whose `targets` targets have `degree` operands each, anywhere. */
+void gs_limits_make_chunk(uint16_t *target, uint32_t *start, uint16_t *index, uint32_t targets, uint32_t degree);
+
 /* [rows of a processor's, in, out] of the products that are measured; a GPU's have more rows. */
 extern const uint32_t gs_limits_gemm_shape[GS_LIMIT_GEMMS][3];
 

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/philox.h"
 #include "base/size.h"
 #include "device/device.h"
 #include "io/disk_probe.h"
@@ -141,7 +140,6 @@ done:
 #define COPIES_MOST 256u         /* that are asked for one behind the other */
 #define ROUNDS 3                 /* of which the shortest counts */
 #define LAUNCHES 500u
-#define EDGE_ROWS 65536u         /* the most that an index of two bytes names */
 #define EDGES_MOST 1000000u
 #define EDGES_LEAST 16384u
 #define PRODUCT_SECONDS 50e-6    /* that a product's rows are chosen for, by the device's attributes */
@@ -166,12 +164,17 @@ static gs_status open_several(several *s, const char *spec)
     return st;
 }
 
-static void close_several(several *s)
+static void give_memory(several *s)
 {
     for (uint32_t i = 0; i < s->devices; i++)
         gs_device_quiet(s->device[i]);
     for (uint32_t i = 0; i < s->devices; i++)
         gs_device_give_memory(s->device[i]);
+}
+
+static void close_several(several *s)
+{
+    give_memory(s);
     for (uint32_t i = 0; i < s->devices; i++)
         gs_device_close(s->device[i]);
 }
@@ -185,30 +188,34 @@ typedef struct copier {
     gs_device_way way;
 } copier;
 
-static gs_status copy_all(const copier *c, uint64_t bytes, uint32_t copies)
+static gs_status wait_for_transfers(gs_device *d, gs_device_way way)
 {
     uint64_t number = 0;
     bool done = false;
+    GS_TRY(gs_device_mark_transfers(d, way, &number));
+    return gs_device_poll_transfers(d, way, number, true, &done);
+}
+
+static gs_status copy_all(const copier *c, uint64_t bytes, uint32_t copies)
+{
     for (uint32_t i = 0; i < copies; i++) {
         const uint64_t at = (uint64_t)i * bytes % COPY_BYTES;
         GS_TRY(gs_device_transfer(c->device, c->way, c->peer, c->to + at, c->from + at, bytes));
     }
-    GS_TRY(gs_device_mark_transfers(c->device, c->way, &number));
-    return gs_device_poll_transfers(c->device, c->way, number, true, &done);
+    return wait_for_transfers(c->device, c->way);
 }
 
 static gs_status time_copies(const copier *c, uint64_t bytes, double *bps)
 {
     const uint32_t copies = (uint32_t)GS_MIN(COPY_BYTES / bytes, (uint64_t)COPIES_MOST);
     double best = 1e30;
-    gs_status st = GS_OK;
-    for (int round = 0; round < ROUNDS && st == GS_OK; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         const double begin = gs_now();
-        st = copy_all(c, bytes, copies);
+        GS_TRY(copy_all(c, bytes, copies));
         best = GS_MIN(best, gs_now() - begin);
     }
     *bps = (double)copies * (double)bytes / best;
-    return st;
+    return GS_OK;
 }
 
 /* A way's copies of all sizes; what a copy takes beside its bytes is that of the smallest. */
@@ -222,16 +229,15 @@ static double *copy_bps(gs_limits *l, int size, gs_link_way way)
 static gs_status measure_way(gs_limits *l, gs_link_way way, const copier *c)
 {
     static const uint64_t bytes[GS_LIMIT_COPIES] = {4096, 65536, GS_MIB, 16 * GS_MIB, COPY_BYTES};
-    gs_status st = GS_OK;
     double most = 0;
-    for (int i = 0; i < GS_LIMIT_COPIES && st == GS_OK; i++) {
+    for (int i = 0; i < GS_LIMIT_COPIES; i++) {
         l->found.copies[i].bytes = bytes[i];
-        st = time_copies(c, bytes[i], copy_bps(l, i, way));
+        GS_TRY(time_copies(c, bytes[i], copy_bps(l, i, way)));
         most = GS_MAX(most, *copy_bps(l, i, way));
     }
     const double small = (double)bytes[0] / *copy_bps(l, 0, way);
     l->link[way] = (gs_link){most, GS_MAX(small - (double)bytes[0] / most, 0)};
-    return st;
+    return GS_OK;
 }
 
 /* Rows that the device fetches one by one from pinned memory: bits before them say which. */
@@ -241,19 +247,15 @@ static gs_status measure_picks(gs_limits *l, gs_device *d, char *to, char *host)
     const gs_rows_launch launch = {.to = to, .from = host + COPY_BYTES / 2, .bits = (void *)host, .rows = rows,
                                    .row_bytes = GS_LIMITS_PICKED_ROW};
     double best = 1e30;
-    gs_status st = GS_OK;
 
-    for (int round = 0; round < ROUNDS && st == GS_OK; round++) {
-        uint64_t number = 0;
-        bool done = false;
+    for (int round = 0; round < ROUNDS; round++) {
         const double begin = gs_now();
-        if ((st = gs_device_send_rows(d, &launch)) == GS_OK &&
-            (st = gs_device_mark_transfers(d, GS_DEVICE_FROM_HOST, &number)) == GS_OK)
-            st = gs_device_poll_transfers(d, GS_DEVICE_FROM_HOST, number, true, &done);
+        GS_TRY(gs_device_send_rows(d, &launch));
+        GS_TRY(wait_for_transfers(d, GS_DEVICE_FROM_HOST));
         best = GS_MIN(best, gs_now() - begin);
     }
     l->found.pick_bps = (double)(picked * GS_LIMITS_PICKED_ROW) / best;
-    return st;
+    return GS_OK;
 }
 
 static gs_status measure_copies(gs_limits *l, several *s)
@@ -276,10 +278,7 @@ static gs_status measure_copies(gs_limits *l, several *s)
     if (st == GS_OK && s->devices > 1)
         st = measure_way(l, GS_LINK_BETWEEN,
                          &(copier){s->device[1], s->device[0], arena[1], arena[0], GS_DEVICE_FROM_PEER});
-    for (uint32_t i = 0; i < s->devices; i++)
-        gs_device_quiet(s->device[i]);
-    for (uint32_t i = 0; i < s->devices; i++)
-        gs_device_give_memory(s->device[i]);
+    give_memory(s);
     gs_free_pages(host, COPY_BYTES);
     return st;
 }
@@ -318,73 +317,54 @@ typedef struct sums {
     uint32_t edges;
 } sums;
 
-static gs_status bring(const sums *s, void *to, const void *from, uint64_t bytes)
-{
-    uint64_t number = 0;
-    bool done = false;
-    GS_TRY(gs_device_transfer(s->device, GS_DEVICE_FROM_HOST, NULL, to, from, bytes));
-    GS_TRY(gs_device_mark_transfers(s->device, GS_DEVICE_FROM_HOST, &number));
-    return gs_device_poll_transfers(s->device, GS_DEVICE_FROM_HOST, number, true, &done);
-}
-
-/* A chunk of two intervals of EDGE_ROWS rows; `edges` of it, so many a target, to operands anywhere. */
+/* A chunk of two intervals of GS_LIMITS_ROWS rows; `edges` of it, so many a target, to operands anywhere. */
 static gs_status make_chunk(const sums *s, gs_edges *e, uint32_t edges, uint32_t of_target)
 {
-    const uint32_t targets = GS_MAX(GS_MIN(edges / of_target, EDGE_ROWS), 1);
-    const uint64_t start_at = 2ull * EDGE_ROWS, index_at = start_at + 4ull * (EDGE_ROWS + 16);
-    uint16_t *const target = (void *)s->host, *const index = (void *)(s->host + index_at);
-    uint32_t *const start = (void *)(s->host + start_at), word[4];
+    const uint32_t targets = GS_MAX(GS_MIN(edges / of_target, GS_LIMITS_ROWS), 1);
+    const uint64_t start_at = 2ull * GS_LIMITS_ROWS, index_at = start_at + 4ull * (GS_LIMITS_ROWS + 16);
 
-    for (uint32_t t = 0; t < targets; t++)
-        target[t] = (uint16_t)(t * (EDGE_ROWS / targets));
-    for (uint32_t t = 0; t <= targets; t++)
-        start[t] = t * of_target;
-    for (uint32_t k = 0; k < targets * of_target; k++) {
-        if (k % 4 == 0)
-            gs_philox4x32(word, (const uint32_t[4]){k, 1, 0, 0}, (const uint32_t[2]){17, 0});
-        index[k] = (uint16_t)(word[k % 4] % EDGE_ROWS);
-    }
+    gs_limits_make_chunk((void *)s->host, (void *)(s->host + start_at), (void *)(s->host + index_at), targets,
+                         of_target);
     *e = (gs_edges){.index_bytes = 2, .targets = targets, .target = s->image,
                     .start = (const uint32_t *)(const void *)(s->image + start_at), .index = s->image + index_at,
-                    .operand_rows = EDGE_ROWS, .target_rows = EDGE_ROWS, .end = (uint64_t)targets * of_target};
-    return bring(s, s->image, s->host, s->image_bytes);
+                    .operand_rows = GS_LIMITS_ROWS, .target_rows = GS_LIMITS_ROWS,
+                    .end = (uint64_t)targets * of_target};
+    GS_TRY(gs_device_transfer(s->device, GS_DEVICE_FROM_HOST, NULL, s->image, s->host, s->image_bytes));
+    return wait_for_transfers(s->device, GS_DEVICE_FROM_HOST);
 }
 
 /* Seconds of one of `launches`, asked for one behind the other; the shortest of several times. */
 static gs_status time_launches(gs_device *d, const gs_edge_launch *l, uint32_t launches, double *seconds)
 {
-    gs_status st = GS_OK;
     *seconds = 1e30;
-    for (int round = 0; round < ROUNDS && st == GS_OK; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         const double begin = gs_now();
         bool done = false;
-        for (uint32_t i = 0; i < launches && st == GS_OK; i++)
-            st = gs_device_run_edges(d, l);
-        if (st == GS_OK)
-            st = gs_device_poll(d, gs_device_last_launch(d), true, &done);
+        for (uint32_t i = 0; i < launches; i++)
+            GS_TRY(gs_device_run_edges(d, l));
+        GS_TRY(gs_device_poll(d, gs_device_last_launch(d), true, &done));
         *seconds = GS_MIN(*seconds, (gs_now() - begin) / launches);
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status measure_chunks(gs_limits *l, const sums *s)
 {
     gs_edge_launch launch = {.operand = s->operand, .acc = (float *)(void *)s->acc, .width = width[0]};
-    gs_status st = make_chunk(s, &launch.edges, 1, 1);
-    if (st == GS_OK)
-        st = time_launches(s->device, &launch, LAUNCHES, &l->found.launch_seconds);
+
+    GS_TRY(make_chunk(s, &launch.edges, 1, 1));
+    GS_TRY(time_launches(s->device, &launch, LAUNCHES, &l->found.launch_seconds));
     l->edge_count = s->edges;
-    for (uint32_t i = 0; i < GS_LIMIT_EDGES && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < GS_LIMIT_EDGES; i++) {
         double seconds = 0;
         l->found.edges[i].degree = degree[i / GS_ARRAY_LEN(width)];
         l->found.edges[i].width = launch.width = width[i % GS_ARRAY_LEN(width)];
         if (i % GS_ARRAY_LEN(width) == 0)
-            st = make_chunk(s, &launch.edges, s->edges, l->found.edges[i].degree);
-        if (st == GS_OK)
-            st = time_launches(s->device, &launch, 1, &seconds);
+            GS_TRY(make_chunk(s, &launch.edges, s->edges, l->found.edges[i].degree));
+        GS_TRY(time_launches(s->device, &launch, 1, &seconds));
         l->found.edges[i].edges_per_second = (double)launch.edges.end / seconds;
     }
-    return st;
+    return GS_OK;
 }
 
 /* As many as a device reads the rows of in 0.1 ms, by its attributes. */
@@ -398,12 +378,12 @@ static uint32_t edges_for(const gs_device *d)
 
 static gs_status measure_sums(gs_limits *l, gs_device *d)
 {
-    sums s = {.device = d, .edges = edges_for(d), .rows_bytes = 4ull * EDGE_ROWS * width[GS_ARRAY_LEN(width) - 1]};
+    sums s = {.device = d, .edges = edges_for(d), .rows_bytes = 4ull * GS_LIMITS_ROWS * width[GS_ARRAY_LEN(width) - 1]};
     GS_FREED sums_program *const p = gs_calloc(1, sizeof(*p));
     void *arena = NULL;
     gs_status st;
 
-    s.image_bytes = gs_align_up(2ull * EDGE_ROWS + 4ull * (EDGE_ROWS + 16) + 2ull * s.edges, 4096);
+    s.image_bytes = gs_align_up(2ull * GS_LIMITS_ROWS + 4ull * (GS_LIMITS_ROWS + 16) + 2ull * s.edges, 4096);
     s.host = gs_alloc_pages(s.image_bytes);
     if (p == NULL || s.host == NULL) {
         st = gs_fail(GS_ENOMEM, "out of memory for measuring edge sums");
@@ -438,16 +418,14 @@ static uint32_t rows_for(const gs_device *d, uint32_t in, uint32_t out)
 /* Every shape with factors as they are; the fastest one with rounded ones. */
 static gs_status measure_products(gs_limits *l, const char *spec)
 {
-    gs_status st = GS_OK;
-    for (unsigned p = 0; p < 1 + GS_LIMITS_ROUNDED && st == GS_OK; p++) {
-        gs_device *d = NULL;
-        if ((st = gs_device_open_with(&d, &(gs_device_config){.spec = spec, .matmul = (gs_matmul)p})) != GS_OK)
-            return st;
-        for (uint32_t i = 0; i < GS_LIMIT_GEMMS && st == GS_OK; i++) {
+    for (unsigned p = 0; p < 1 + GS_LIMITS_ROUNDED; p++) {
+        GS_ENDS(gs_device_close_at) gs_device *d = NULL;
+        GS_TRY(gs_device_open_with(&d, &(gs_device_config){.spec = spec, .matmul = (gs_matmul)p}));
+        for (uint32_t i = 0; i < GS_LIMIT_GEMMS; i++) {
             const uint32_t *const shape = gs_limits_gemm_shape[i];
             const uint32_t rows = rows_for(d, shape[1], shape[2]);
             double flops = 0;
-            st = gs_device_measure_gemm(d, rows, shape[1], shape[2], &flops);
+            GS_TRY(gs_device_measure_gemm(d, rows, shape[1], shape[2], &flops));
             if (p > 0) {
                 l->rounded[p - 1] = GS_MAX(l->rounded[p - 1], flops);
                 continue;
@@ -457,9 +435,8 @@ static gs_status measure_products(gs_limits *l, const char *spec)
             l->found.gemm[i].out = shape[2];
             l->found.gemm[i].flops = flops;
         }
-        gs_device_close(d);
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_limits_measure_gpu(gs_limits *out, const char *spec, const char *dir)
