@@ -218,18 +218,15 @@ gs_status gs_session_each_label(const gs_session *s, gs_label_fn *fn, void *cont
 
 static uint64_t spreads(const gs_session_labels *l) { return (uint64_t)GS_LOSS_SPLITS * l->columns; }
 
-/* Classes are columns: a class that is seen is a 1 there. Welford's running mean. */
+/* Classes are columns: a class that is seen is a 1 there. */
 static gs_status spread_label(void *context, uint64_t row, uint32_t column, uint32_t split, double value)
 {
     gs_session_labels *const l = context;
     const bool class = l->task == GS_TRAIN_TASK_CLASSIFY;
-    gs_label_moments *const p = &l->moments[(uint64_t)split * l->columns + (class ? (uint32_t)value : column)];
-    const double off = (class ? 1 : value) - p->mean;
 
     (void)row;
-    p->count += 1;
-    p->mean += off / p->count;
-    p->squares += off * ((class ? 1 : value) - p->mean);
+    gs_label_moments_add(&l->moments[(uint64_t)split * l->columns + (class ? (uint32_t)value : column)],
+                         class ? 1 : value);
     return GS_OK;
 }
 

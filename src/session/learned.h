@@ -20,6 +20,16 @@ typedef struct gs_label_moments {
     double count, mean, squares; /* sum of squared distances from the mean */
 } gs_label_moments;
 
+/* One label more: Welford's running mean. */
+static inline void gs_label_moments_add(gs_label_moments *m, double value)
+{
+    const double off = value - m->mean;
+
+    m->count += 1;
+    m->mean += off / m->count;
+    m->squares += off * (value - m->mean);
+}
+
 typedef struct gs_session_labels {
     gs_train_task task;
     gs_loss loss;

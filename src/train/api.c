@@ -74,12 +74,10 @@ gs_status gs_inspect_features(gs_feature_table *out, const char *store)
 gs_status gs_inspect(gs_store_summary *out, const char *store)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    const gs_store_info *info;
-    const gs_store_shard *shard;
 
     GS_TRY(open_any(&s, out, store));
-    info = gs_store_get_info(s);
-    shard = gs_store_get_shard(s);
+    const gs_store_info *const info = gs_store_get_info(s);
+    const gs_store_shard *const shard = gs_store_get_shard(s);
 #define X(member) .member = info->member,
     *out = (gs_store_summary){
         SAME_IN_STORE(X)
@@ -110,9 +108,9 @@ gs_status gs_inspect(gs_store_summary *out, const char *store)
 gs_status gs_verify(const char *store, uint64_t memory)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    const gs_status st = open_any(&s, &s, store);
 
-    return st == GS_OK ? gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY) : st;
+    GS_TRY(open_any(&s, &s, store));
+    return gs_store_verify(s, memory != 0 ? memory : VERIFY_MEMORY);
 }
 
 void gs_shard_options_sized(gs_shard_options *options, size_t size)
@@ -125,26 +123,25 @@ gs_status gs_shard(const char *store, uint32_t ranks, const char *out, const gs_
 {
     gs_shard_options o = {.size = sizeof(o)};
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st;
 
-    if ((st = gs_check_argument(store, "store")) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK ||
-        (options != NULL && (st = gs_options_take(&o, sizeof(o), offsetof(gs_shard_options, progress), options,
-                                                  "options", "gs_shard_options_init")) != GS_OK) ||
-        (st = gs_store_open(&s, store)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(store, "store"));
+    GS_TRY(gs_check_argument(out, "out"));
+    if (options != NULL)
+        GS_TRY(gs_options_take(&o, sizeof(o), offsetof(gs_shard_options, progress), options, "options",
+                               "gs_shard_options_init"));
+    GS_TRY(gs_store_open(&s, store));
     const gs_shard_job job = {ranks, o.force, o.progress, o.context, o.stop};
     return gs_store_write_shards(s, out, &job);
 }
 
 gs_status gs_inspect_weights(gs_weights_summary *out, const char *path)
 {
-    gs_provenance p;
+    GS_ENDS(gs_provenance_free) gs_provenance p = {0};
 
     GS_TRY(gs_check_argument(out, "out"));
     GS_TRY(gs_check_argument(path, "path"));
     GS_TRY(gs_provenance_read(&p, path));
     *out = p.summary;
-    gs_provenance_free(&p);
     return GS_OK;
 }
 

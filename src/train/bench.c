@@ -63,9 +63,9 @@ gs_status gs_measure_device_limits(gs_limits_report *out, const char *dir, const
 
 gs_status gs_measure_limits(gs_limits_report *out, const char *dir, uint32_t threads)
 {
-    const gs_status st = gs_check_argument(out, "out");
-    return st != GS_OK || gs_check_argument(dir, "dir") != GS_OK ? GS_EINVAL
-                                                              : gs_measure_device_limits(out, dir, "cpu", threads);
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(gs_check_argument(dir, "dir"));
+    return gs_measure_device_limits(out, dir, "cpu", threads);
 }
 
 /* ---- what the model asks of the machine ---------------------------------- */
@@ -262,6 +262,6 @@ gs_status gs_bench_train(gs_bench_report *out, const char *store, const gs_train
 gs_status gs_bench_train_why(gs_bench_report *out, const char *store, const gs_train_options *options, gs_why_fn why,
                              void *context)
 {
-    const gs_status st = why == NULL ? gs_fail(GS_EINVAL, "why: must not be NULL") : GS_OK;
-    return st == GS_OK ? bench(out, store, options, &(listener){why, context}) : st;
+    GS_TRY(why != NULL ? GS_OK : gs_fail(GS_EINVAL, "why: must not be NULL"));
+    return bench(out, store, options, &(listener){why, context});
 }

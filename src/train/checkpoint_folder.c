@@ -111,11 +111,9 @@ static gs_status make_folder(char **out, const char *path)
 static gs_status remove_checkpoint(const char *path, const char *dir)
 {
     GS_FREED char *away = NULL;
-    gs_status st = GS_OK;
 
     GS_TRY(make_folder(&away, path));
-    if (rename(dir, away) != 0)
-        st = gs_fail_errno(errno, "%s: cannot be removed", dir);
+    const gs_status st = rename(dir, away) != 0 ? gs_fail_errno(errno, "%s: cannot be removed", dir) : GS_OK;
     const gs_status removed = gs_remove_tree(away);
     return st != GS_OK ? st : removed;
 }
@@ -155,24 +153,20 @@ static gs_status sync_parent(int fd, const char *path)
 
 gs_status gs_checkpoint_folder_open(gs_checkpoint_folder *f, const char *path)
 {
-    gs_checkpoint_folder made = {.fd = -1};
-    gs_status st = GS_OK;
+    GS_ENDS(gs_checkpoint_folder_close) gs_checkpoint_folder made = GS_CHECKPOINT_FOLDER_NONE;
 
     GS_TRY(gs_mkdir(path));
     if ((made.path = gs_strdup(path)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", path);
-    made.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (made.fd < 0)
-        st = gs_fail_errno(errno, "%s: cannot open", path);
-    else if (flock(made.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        st = gs_fail(GS_EEXIST, "%s: another run writes its checkpoints there; name another folder", path);
-    else if ((st = sync_parent(made.fd, path)) == GS_OK)
-        st = each(path, remove_making, made.path); /* a file system without locks has none to refuse */
-    if (st != GS_OK)
-        gs_checkpoint_folder_close(&made);
-    else
-        *f = made;
-    return st;
+    if ((made.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        return gs_fail_errno(errno, "%s: cannot open", path);
+    if (flock(made.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) /* without locks there is none to refuse */
+        return gs_fail(GS_EEXIST, "%s: another run writes its checkpoints there; name another folder", path);
+    GS_TRY(sync_parent(made.fd, path));
+    GS_TRY(each(path, remove_making, made.path));
+    *f = made;
+    made = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
+    return GS_OK;
 }
 
 void gs_checkpoint_folder_close(gs_checkpoint_folder *f)
@@ -196,29 +190,24 @@ static gs_status sync_folder(int fd, const char *path)
 static gs_status sync_dir(const char *dir)
 {
     GS_CLOSED const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (fd < 0)
-        return gs_fail_errno(errno, "%s: cannot open", dir);
-    return sync_folder(fd, dir);
+    return fd < 0 ? gs_fail_errno(errno, "%s: cannot open", dir) : sync_folder(fd, dir);
 }
 
 gs_status gs_checkpoint_finish(const gs_checkpoint_folder *f, const char *dir, uint32_t epoch, uint32_t previous)
 {
     struct keep keep = {f->path, {epoch, previous}};
     GS_FREED char *const to = gs_checkpoint_dir(f->path, epoch);
-    gs_status st = sync_dir(dir);
 
     if (to == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: out of memory", f->path);
-    if (st == GS_OK && gs_path_exists(to)) /* damaged, or of the same epoch with other weights */
-        st = remove_checkpoint(f->path, to);
-    if (st == GS_OK && rename(dir, to) != 0)
-        st = gs_fail_errno(errno, "%s: cannot rename to %s", dir, to);
-    if (st == GS_OK)
-        st = sync_folder(f->fd, f->path);
-    if (st == GS_OK) /* what cannot be removed is tried again behind the next one */
-        (void)each(f->path, remove_other, &keep);
-    return st;
+        return gs_fail(GS_ENOMEM, "%s: out of memory", f->path);
+    GS_TRY(sync_dir(dir));
+    if (gs_path_exists(to)) /* damaged, or of the same epoch with other weights */
+        GS_TRY(remove_checkpoint(f->path, to));
+    if (rename(dir, to) != 0)
+        return gs_fail_errno(errno, "%s: cannot rename to %s", dir, to);
+    GS_TRY(sync_folder(f->fd, f->path));
+    (void)each(f->path, remove_other, &keep); /* what cannot be removed is tried again behind the next one */
+    return GS_OK;
 }
 
 void gs_checkpoint_abandon(const char *dir)
@@ -276,19 +265,15 @@ gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, 
 {
     gs_checkpoint_section *const s = &c->section[c->sections];
     GS_FREED char *const path = gs_section_path(dir, name);
-    gs_outfile o = GS_OUTFILE_NONE;
-    gs_status st;
+    GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
-    if ((st = gs_outfile_begin(&o, path)) == GS_OK)
-        st = write_file(s, &o, p, value, tables, n);
-    gs_outfile_abandon(&o);
-    if (st == GS_OK) {
-        snprintf(s->name, sizeof(s->name), "%s", name);
-        c->sections++;
-    }
-    return st;
+    GS_TRY(gs_outfile_begin(&o, path));
+    GS_TRY(write_file(s, &o, p, value, tables, n));
+    snprintf(s->name, sizeof(s->name), "%s", name);
+    c->sections++;
+    return GS_OK;
 }
 
 gs_status gs_section_check(const gs_checkpoint_section *section, const char *dir)

@@ -37,10 +37,10 @@ char *gs_checkpoint_dir(const char *path, uint32_t epoch);
 
 /* A new folder to write one in; free with gs_free(), after: */
 gs_status gs_checkpoint_begin(const gs_checkpoint_folder *f, char **dir);
-/* Its files are synced. It becomes the checkpoint of `epoch`, in place of one that is there, and others than this
- * and `previous` (0: none) are removed, where that can be done. */
 /* The number in a checkpoint's name: epochs that were begun. */
 static inline uint32_t gs_checkpoint_number(uint32_t epochs, uint32_t batches) { return epochs + (batches > 0); }
+/* Its files are synced. It becomes the checkpoint of `epoch`, in place of one that is there, and others than this
+ * and `previous` (0: none) are removed, where that can be done. */
 gs_status gs_checkpoint_finish(const gs_checkpoint_folder *f, const char *dir, uint32_t epoch, uint32_t previous);
 /* Removes it; leaves gs_last_error() as it is. */
 void gs_checkpoint_abandon(const char *dir);

@@ -40,12 +40,6 @@ double gs_judge_figure(gs_judge j, const gs_task_figures *f, const double accura
 /* The same where more is better. */
 double gs_judge_worth(gs_judge j, double figure);
 
-/* Which rate has an epoch, which weights are kept, and when is a run over?
- *
- * Epochs change gs_control_state alone, which has no pointers, so that a checkpoint can have it; all else follows from
- * the options and the number of the epoch.
- */
-
 /* In the order of the words of .shuffle and .schedule. */
 typedef enum gs_shuffles { GS_SHUFFLES_ALWAYS, GS_SHUFFLES_NEVER, GS_SHUFFLES_ADAPTIVE } gs_shuffles;
 typedef enum gs_rates { GS_RATES_NONE, GS_RATES_STEP, GS_RATES_COSINE, GS_RATES_PLATEAU } gs_rates;

@@ -143,21 +143,20 @@ static gs_status fit_orders(gs_draws *d, gs_shuffles shuffles)
 {
     uint32_t vertices = 0;
     uint64_t edges = 0;
-    gs_status st = GS_OK;
 
-    for (int ordered = 0; ordered < 2 && st == GS_OK; ordered++) {
+    for (int ordered = 0; ordered < 2; ordered++) {
         if (shuffles == (ordered ? GS_SHUFFLES_ALWAYS : GS_SHUFFLES_NEVER))
             continue;
         d->options.ordered = ordered != 0;
         d->options.most_vertices = 0;
         d->options.most_edges = 0;
-        st = gs_sampler_fit(&d->options, d->in, d->out, d->target, d->targets, TRIALS);
+        GS_TRY(gs_sampler_fit(&d->options, d->in, d->out, d->target, d->targets, TRIALS));
         vertices = GS_MAX(vertices, d->options.most_vertices);
         edges = GS_MAX(edges, d->options.most_edges);
     }
     d->options.most_vertices = vertices;
     d->options.most_edges = edges;
-    return st;
+    return GS_OK;
 }
 
 /* Of GS_EBUDGET: the host's memory of which `share` is `need`. */
@@ -316,18 +315,20 @@ gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
 {
     const gs_train_options *const o = q->options;
     const uint64_t host = GS_MAX(o->host_memory != 0 ? o->host_memory : gs_machine_free_memory(), LEAST_HOST);
-    gs_status st;
 
     *d = (gs_draws){.target = q->target, .targets = q->targets, .group = 1, .lock = PTHREAD_MUTEX_INITIALIZER,
                     .changed = PTHREAD_COND_INITIALIZER,
                     .threads = gs_ranks_threads(o->threads)};
-    if ((st = gs_store_open(&d->store, q->store)) != GS_OK || (st = take_targets(d, q)) != GS_OK ||
-        (st = gs_batch_options_read(&d->options, o)) != GS_OK || (st = check_sampler(d, q)) != GS_OK ||
-        (q->open_seeds != NULL && (st = q->open_seeds(q->context, &d->options.seeds, d->store)) != GS_OK) ||
-        (st = load_edges(d, q, host)) != GS_OK || (st = check_coverage(d, q, host)) != GS_OK ||
-        (st = narrow_limits(d, q, host)) != GS_OK ||
-        (st = gs_sampler_open(&d->sampler, d->in, d->out, d->target, d->targets, &d->options)) != GS_OK)
-        return st;
+    GS_TRY(gs_store_open(&d->store, q->store));
+    GS_TRY(take_targets(d, q));
+    GS_TRY(gs_batch_options_read(&d->options, o));
+    GS_TRY(check_sampler(d, q));
+    if (q->open_seeds != NULL)
+        GS_TRY(q->open_seeds(q->context, &d->options.seeds, d->store));
+    GS_TRY(load_edges(d, q, host));
+    GS_TRY(check_coverage(d, q, host));
+    GS_TRY(narrow_limits(d, q, host));
+    GS_TRY(gs_sampler_open(&d->sampler, d->in, d->out, d->target, d->targets, &d->options));
     d->limits = *gs_sampler_limits(d->sampler);
     const uint64_t fit = (uint64_t)(GROUP_SHARE * (double)host) / d->limits.arena_bytes;
     d->most_group = (uint32_t)GS_MAX(GS_MIN(fit, GS_BATCH_GROUP), 1);
@@ -409,14 +410,13 @@ uint64_t gs_draws_group_bytes(const gs_draws *d)
 
 gs_status gs_draws_start(gs_draws *d)
 {
-    gs_status st = GS_OK;
     for (uint32_t g = 0; g < (d->ahead ? 2u : 1u); g++) {
         if (d->seeds_alone && (d->drawn[g].seeds = gs_malloc_array(seeds_of(d), sizeof(uint32_t))) == NULL)
             return gs_fail(GS_ENOMEM, "no memory for the targets of batches");
-        for (uint32_t k = 0; k < d->group && !d->seeds_alone && st == GS_OK; k++)
-            st = gs_batch_arena_make(&d->drawn[g].arena[k], d->sampler);
+        for (uint32_t k = 0; k < d->group && !d->seeds_alone; k++)
+            GS_TRY(gs_batch_arena_make(&d->drawn[g].arena[k], d->sampler));
     }
-    return d->seeds_alone ? gs_batch_arena_make(&d->spare, d->sampler) : st;
+    return d->seeds_alone ? gs_batch_arena_make(&d->spare, d->sampler) : GS_OK;
 }
 
 /* Beside a GPU's threads: the one that asks for its launches and the one that picks rows. Either of them standing still
@@ -427,7 +427,6 @@ gs_status gs_draws_start(gs_draws *d)
 static void draw_group(gs_draws *d, gs_draws_group *g, bool ahead)
 {
     const uint32_t threads = ahead && d->threads > THREADS_OF_GPU ? d->threads - THREADS_OF_GPU : d->threads;
-
     bool wanted[GS_BATCH_GROUP];
 
     g->began = gs_now();
@@ -497,12 +496,6 @@ static bool aim(gs_draws *d, gs_draws_group *g, uint32_t epoch, uint32_t number)
     return g->held > 0;
 }
 
-static bool start_thread(gs_draws *d)
-{
-    d->has_thread = d->has_thread || pthread_create(&d->thread, NULL, draw_groups, d) == 0;
-    return d->has_thread;
-}
-
 /* In the place of the group that is not in use. Behind the last group of an epoch comes the first one of the next. */
 static void draw_ahead(gs_draws *d, uint32_t epoch, uint32_t number)
 {
@@ -515,7 +508,8 @@ static void draw_ahead(gs_draws *d, uint32_t epoch, uint32_t number)
     g->drew = false;
     if (!d->ahead || !aim(d, g, epoch, number))
         return;
-    if (!start_thread(d)) {
+    d->has_thread = d->has_thread || pthread_create(&d->thread, NULL, draw_groups, d) == 0;
+    if (!d->has_thread) {
         g->held = 0; /* it is drawn when it is wanted */
         return;
     }

@@ -152,13 +152,10 @@ static gs_status put_class(void *context, uint64_t row, uint32_t column, uint32_
     ranking *const w = context;
     double total = 0;
     const float *logit;
-    const gs_status st = find_row(&logit, w, row);
-    float most;
 
     (void)column;
-    if (st != GS_OK)
-        return st;
-    most = logit[0];
+    GS_TRY(find_row(&logit, w, row));
+    float most = logit[0];
     for (uint32_t c = 1; c < w->columns; c++)
         most = logit[c] > most ? logit[c] : most;
     for (uint32_t c = 0; c < w->columns; c++)
@@ -187,11 +184,12 @@ static uint64_t known_in(const ranking *w, uint32_t list)
     return (uint64_t)all;
 }
 
-/* Counts the scores of the only list by 16 of their bits. */
-static gs_status count_bins(ranking *w, tally *bin, uint32_t shift)
+/* Counts the scores of the only list by 16 of their bits; free *out with gs_free(). */
+static gs_status count_bins(tally **out, ranking *w, uint32_t shift)
 {
-    memset(bin, 0, HALF * sizeof(*bin));
-    w->bin = bin;
+    if ((*out = gs_calloc(HALF, sizeof(**out))) == NULL)
+        return gs_fail(GS_ENOMEM, "no memory to rank logits");
+    w->bin = *out;
     w->shift = shift;
     const gs_status st = sweep(w);
     w->bin = NULL;
@@ -201,18 +199,18 @@ static gs_status count_bins(ranking *w, tally *bin, uint32_t shift)
 /* Scores that share their upper bits, and are too many. */
 static gs_status add_crowd(ranking *w, curve *c)
 {
-    GS_FREED tally *const fine = gs_malloc_array(HALF, sizeof(*fine));
-    gs_status st = fine == NULL ? gs_fail(GS_ENOMEM, "no memory to rank logits") : count_bins(w, fine, 0);
-    for (uint32_t k = HALF; st == GS_OK && k-- > 0;)
+    GS_FREED tally *fine = NULL;
+
+    GS_TRY(count_bins(&fine, w, 0));
+    for (uint32_t k = HALF; k-- > 0;)
         if (fine[k].there + fine[k].not_there > 0)
             add_group(c, (double)fine[k].there, (double)fine[k].not_there);
-    return st;
+    return GS_OK;
 }
 
 static gs_status add_range(ranking *w, curve *c)
 {
     w->end[w->first] = 0;
-
     GS_TRY(sweep(w));
     sort_bits(w->entry, w->end[w->first], 32);
     add_sorted(c, w->entry, w->end[w->first]);
@@ -222,12 +220,12 @@ static gs_status add_range(ranking *w, curve *c)
 /* A list that does not fit. */
 static gs_status rank_long(ranking *w, list_figures *out)
 {
-    tally *const bin = gs_malloc_array(HALF, sizeof(*bin));
+    GS_FREED tally *bin = NULL;
     curve c = {0};
-    gs_status st = bin == NULL ? gs_fail(GS_ENOMEM, "no memory to rank logits") : count_bins(w, bin, 16);
 
-    for (uint32_t top = HALF; st == GS_OK && top > 0;) {
-        uint32_t k = top;
+    GS_TRY(count_bins(&bin, w, 16));
+    for (uint32_t top = HALF, k; top > 0; top = k) {
+        k = top;
         uint64_t n = 0;
         while (k > 0 && n + bin[k - 1].there + bin[k - 1].not_there <= w->room) {
             k--;
@@ -238,14 +236,12 @@ static gs_status rank_long(ranking *w, list_figures *out)
         w->low = (uint64_t)k << 16;
         w->high = (uint64_t)top << 16;
         if (crowd || n > 0)
-            st = crowd ? add_crowd(w, &c) : add_range(w, &c);
-        top = k;
+            GS_TRY(crowd ? add_crowd(w, &c) : add_range(w, &c));
     }
     w->low = 0;
     w->high = 1ull << 32;
-    gs_free(bin);
     *out = figures_of(&c);
-    return st;
+    return GS_OK;
 }
 
 /* Lists from w->first on, as many as fit; the figures of each. */
@@ -262,15 +258,15 @@ static gs_status rank_some(ranking *w, list_figures *out)
         w->end[w->last] = n;
         n += known_in(w, w->last++);
     }
-    const gs_status st = sweep(w);
-    for (uint32_t k = w->first; st == GS_OK && k < w->last; k++) {
+    GS_TRY(sweep(w));
+    for (uint32_t k = w->first; k < w->last; k++) {
         curve c = {0};
         sort_bits(w->entry + begin, w->end[k] - begin, 32);
         add_sorted(&c, w->entry + begin, w->end[k] - begin);
         out[k] = figures_of(&c);
         begin = w->end[k];
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- all ------------------------------------------------------------------ */

@@ -2,7 +2,6 @@
 #ifndef GS_TRAIN_FIGURES_H
 #define GS_TRAIN_FIGURES_H
 
-
 #include "base/status.h"
 #include "gnnstream_reports.h" /* gs_task_figures */
 #include "session/learned.h"

@@ -155,12 +155,10 @@ static gs_status layer_edges_make(layer_edges *out, const gs_layer_graph *g)
     const uint32_t ix = g->vertices <= 65536 ? 2 : 4;
     const uint32_t type_bytes = g->type == NULL ? 0 : g->edge_types <= 256 ? 1 : 2;
     const uint64_t floats = gs_align_up((g->vertices + 1) * 4, 64);
-    gs_status st = check(g);
 
     *out = (layer_edges){.by = {{.index_bytes = ix, .type_bytes = type_bytes},
                                    {.index_bytes = ix, .type_bytes = type_bytes}}};
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check(g));
     out->block = gs_calloc(1, 2 * side_bytes(g, ix, type_bytes) + 3 * floats); /* both multiples of 64 */
     GS_FREED uint32_t *const next = gs_malloc_array(GS_MAX(g->vertices, g->edge_types) + 1, sizeof(*next));
     GS_FREED uint32_t *const by_end = gs_malloc_array(g->edges + 1, sizeof(*next));
@@ -212,6 +210,7 @@ struct gs_layer {
     gs_plan *plan;
     gs_exec *exec;
     gs_exec_graph graph;
+    gs_arena memory;         /* of the lists below */
     gs_edges *stage_edges;   /* [stages] */
     gs_params params;        /* what they start as */
     uint32_t *tensor;        /* [tensors] learned parameters */
@@ -308,18 +307,14 @@ static bool pass_uses(const gs_program *p, uint32_t pass, uint32_t array)
 
 static gs_status compile_model(gs_layer *l, const gs_layer_graph *g)
 {
-    gs_model *model = NULL;
-    gs_status st = gs_session_open_model(&model, &l->options);
+    GS_ENDS(gs_model_close_at) gs_model *model = NULL;
 
-    if (st == GS_OK && (l->program = gs_program_new()) == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory for the compiled model");
-    if (st == GS_OK && (st = add_pass(l, model, g, "train", true)) == GS_OK) {
-        l->array.y = l->program->logits;
-        st = add_pass(l, model, g, "predict", false);
-    }
-    gs_model_close(model);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_session_open_model(&model, &l->options));
+    if ((l->program = gs_program_new()) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the compiled model");
+    GS_TRY(add_pass(l, model, g, "train", true));
+    l->array.y = l->program->logits;
+    GS_TRY(add_pass(l, model, g, "predict", false));
     l->array.y_predict = l->program->logits;
     l->pass.forward = gs_program_pass(l->program, "setup");
     l->pass.backward = gs_program_pass(l->program, "train");
@@ -420,7 +415,6 @@ static gs_status put_rows(const gs_layer *l, int id, const void *from)
 static gs_status fill_graph_arrays(gs_layer *l)
 {
     uint32_t *const row = (uint32_t *)(void *)l->edges.loops;
-    gs_status st;
 
     _Static_assert(sizeof(*row) == sizeof(*l->edges.loops), "numbers of rows take the place of loops");
     GS_TRY(put_rows(l, GS_ARRAY_IN_DEGREE, l->edges.in_degree));
@@ -428,26 +422,25 @@ static gs_status fill_graph_arrays(gs_layer *l)
     GS_TRY(put_rows(l, GS_ARRAY_LOOPS, l->edges.loops));
     for (uint64_t v = 0; v < l->vertices; v++)
         row[v] = (uint32_t)v; /* nobody reads loops any more */
-    st = put_rows(l, GS_ARRAY_INPUT_ID, row);
+    GS_TRY(put_rows(l, GS_ARRAY_INPUT_ID, row));
     if (l->own) {
         gs_free(l->edges.block);
         l->edges.block = NULL;
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status list_tensors(gs_layer *l)
 {
     const gs_program *const p = l->program;
 
-    l->tensor = gs_calloc(p->params + 1, sizeof(*l->tensor));
-    l->value = gs_calloc(p->params + 1, sizeof(*l->value));
-    l->gradient = gs_calloc(p->params + 1, sizeof(*l->gradient));
-    l->stage_edges = gs_calloc(p->stages + 1, sizeof(*l->stage_edges));
-    l->there.param = gs_calloc(p->params + 1, sizeof(*l->there.param));
-    l->there.grad = gs_calloc(p->params + 1, sizeof(*l->there.grad));
-    if (l->tensor == NULL || l->value == NULL || l->gradient == NULL || l->stage_edges == NULL ||
-        l->there.param == NULL || l->there.grad == NULL)
+    l->tensor = gs_arena_take(&l->memory, p->params, sizeof(*l->tensor));
+    l->value = gs_arena_take(&l->memory, p->params, sizeof(*l->value));
+    l->gradient = gs_arena_take(&l->memory, p->params, sizeof(*l->gradient));
+    l->stage_edges = gs_arena_take(&l->memory, p->stages, sizeof(*l->stage_edges));
+    l->there.param = gs_arena_take(&l->memory, p->params, sizeof(*l->there.param));
+    l->there.grad = gs_arena_take(&l->memory, p->params, sizeof(*l->there.grad));
+    if (l->memory.is_short)
         return gs_fail(GS_ENOMEM, "out of memory for a layer");
     for (uint32_t i = 0; i < p->params; i++)
         if (!p->param[i].fixed)
@@ -539,12 +532,7 @@ void gs_layer_close(gs_layer *l)
         gs_device_step_aside(l->device);
     gs_plan_free(l->plan);
     gs_params_free(&l->params);
-    gs_free(l->tensor);
-    gs_free(l->value);
-    gs_free(l->gradient);
-    gs_free(l->stage_edges);
-    gs_free(l->there.param);
-    gs_free(l->there.grad);
+    gs_arena_free(&l->memory);
     gs_device_close(l->device);
     gs_program_free(l->program);
     layer_edges_free(&l->edges);
@@ -557,10 +545,9 @@ uint32_t gs_layer_tensors(const gs_layer *l) { return l != NULL ? l->tensors : 0
 
 static gs_status check_tensor(const gs_layer *l, uint32_t index)
 {
-    const gs_status st = gs_check_argument(l, "layer");
-    if (st != GS_OK || index < l->tensors)
-        return st;
-    return gs_fail(GS_EINVAL, "index %u: the layer has %u tensors", index, l->tensors);
+    GS_TRY(gs_check_argument(l, "layer"));
+    return index < l->tensors ? GS_OK
+                              : gs_fail(GS_EINVAL, "index %u: the layer has %u tensors", index, l->tensors);
 }
 
 gs_status gs_layer_tensor(const gs_layer *l, uint32_t index, gs_tensor_info *out)
@@ -613,8 +600,8 @@ static gs_status check_there(const gs_layer *l, const void *memory, const char *
 
 static gs_status check_rows(const gs_layer *l, const void *rows, const char *what)
 {
-    const gs_status st = gs_check_argument(rows, what);
-    return st == GS_OK ? check_there(l, rows, what, true) : st;
+    GS_TRY(gs_check_argument(rows, what));
+    return check_there(l, rows, what, true);
 }
 
 static gs_status take_parameters(gs_layer *l, const float *const *parameter)
@@ -636,21 +623,19 @@ static gs_status take_parameters(gs_layer *l, const float *const *parameter)
 /* Where the backward pass leaves gradients. */
 static gs_status take_gradients(gs_layer *l, float *const *gradient)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t k = 0; k < l->tensors && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < l->tensors; k++) {
         const uint32_t i = l->tensor[k];
         float *const to = gradient != NULL ? gradient[k] : NULL;
         if (l->own) {
             l->there.grad[i] = to;
-            st = check_there(l, to, "gradient[k]", false);
+            GS_TRY(check_there(l, to, "gradient[k]", false));
             continue;
         }
         if (to != NULL)
             l->gradient[i] = to;
         memset(l->gradient[i], 0, gs_param_elements(&l->program->param[i]) * sizeof(float));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Rows of the caller's for the length of a call; the engine writes those of y and of x's gradient alone. */
@@ -669,8 +654,8 @@ static gs_status run(gs_layer *l, uint32_t pass, bool gradients)
 /* Between the caller's work on the same GPU. */
 static gs_status begin_call(const gs_layer *l)
 {
-    const gs_status st = gs_device_step_in(l->device);
-    return st == GS_OK ? gs_device_follow(l->device, l->stream) : st;
+    GS_TRY(gs_device_step_in(l->device));
+    return gs_device_follow(l->device, l->stream);
 }
 
 static gs_status end_call(const gs_layer *l, gs_status st)

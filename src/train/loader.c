@@ -67,6 +67,8 @@ struct gs_loader {
     gs_batch piece;
 };
 
+GS_ENDS_BY(gs_loader, gs_loader_close)
+
 static uint64_t array_bytes(const gs_loader *l, gs_array_id id)
 {
     const gs_array_info *const a = gs_store_array(l->draws.store, id);
@@ -160,8 +162,8 @@ static gs_status open_rows(gs_loader *l, uint64_t host)
         cache = gs_row_cache_shape_of(d->store, host - taken, d->group, l->most, 1);
         l->bytes += gs_row_cache_bytes(d->store, &cache, l->most);
     }
-    const gs_status st = gs_batch_rows_open(&l->rows, d->store, wanted, NULL, features ? l->most : 0, &cache, ring);
-    return st == GS_OK ? gs_draws_start(d) : st;
+    GS_TRY(gs_batch_rows_open(&l->rows, d->store, wanted, NULL, features ? l->most : 0, &cache, ring));
+    return gs_draws_start(d);
 }
 
 /* The same of rows that are named: nothing is known of the next ones, so what is left is a cache alone. */
@@ -418,20 +420,18 @@ static gs_status open_draws(gs_loader *l, const char *store, const gs_train_opti
                             const int64_t *ids, uint64_t count)
 {
     gs_draws_request request = {.store = store, .options = o, .targets = (uint32_t)count};
-    gs_status st = GS_OK;
 
     if (l->pairs.row != NULL) {
         request.open_seeds = open_pairs;
         request.context = &l->pairs;
     } else if (seeds == GS_SEEDS_LISTED) {
-        st = rows_of_ids(&request.target, store, ids, count);
-        l->draws.target = request.target; /* freed with the draws */
+        GS_TRY(rows_of_ids(&l->draws.target, store, ids, count)); /* freed with the draws */
+        request.target = l->draws.target;
     } else {
         request.targets = 0;
         request.split = (gs_split)seeds;
     }
-    if (st != GS_OK || (st = gs_draws_open(&l->draws, &request)) != GS_OK)
-        return st;
+    GS_TRY(gs_draws_open(&l->draws, &request));
     gs_sampler_order(l->draws.sampler, gs_choice(o, shuffle) == GS_SHUFFLES_NEVER);
     return GS_OK;
 }
@@ -441,25 +441,21 @@ static gs_status open_loader(gs_loader **out, const char *store, const gs_train_
                              gs_loader_seeds seeds, const int64_t *ids, uint64_t count, const gs_loader_pairs *pairs)
 {
     gs_train_options o;
-    gs_loader *l;
-    gs_status st;
+    GS_ENDS(gs_loader_close_at) gs_loader *l = NULL;
 
     if (out == NULL || store == NULL || options == NULL)
         return gs_fail(GS_EINVAL, "out, store and options are due");
-    if ((st = gs_train_options_read(&o, options)) != GS_OK || (st = check(&o, seeds)) != GS_OK)
-        return st;
+    GS_TRY(gs_train_options_read(&o, options));
+    GS_TRY(check(&o, seeds));
     if ((l = gs_calloc(1, sizeof(*l))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     if (pairs != NULL)
-        st = take_pairs(&l->pairs, store, &o, pairs);
-    if (st == GS_OK && (st = open_draws(l, store, &o, seeds, ids, count)) == GS_OK)
-        st = open_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory());
-    if (st != GS_OK) {
-        gs_loader_close(l);
-        return st;
-    }
+        GS_TRY(take_pairs(&l->pairs, store, &o, pairs));
+    GS_TRY(open_draws(l, store, &o, seeds, ids, count));
+    GS_TRY(open_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory()));
     l->epoch = 1;
     *out = l;
+    l = NULL;
     return GS_OK;
 }
 
@@ -483,28 +479,22 @@ gs_status gs_loader_open_pairs(gs_loader **out, const char *store, const gs_trai
 gs_status gs_loader_open_rows(gs_loader **out, const char *store, const gs_train_options *options)
 {
     gs_train_options o;
-    gs_loader *l;
-    gs_status st;
+    GS_ENDS(gs_loader_close_at) gs_loader *l = NULL;
 
     if (out == NULL || store == NULL || options == NULL)
         return gs_fail(GS_EINVAL, "out, store and options are due");
-    if ((st = gs_train_options_read(&o, options)) != GS_OK || (st = gs_options_check_ranges(&o)) != GS_OK)
-        return st;
+    GS_TRY(gs_train_options_read(&o, options));
+    GS_TRY(gs_options_check_ranges(&o));
     if ((l = gs_calloc(1, sizeof(*l))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
-    if ((st = gs_store_open(&l->draws.store, store)) == GS_OK) {
-        const uint64_t vertices = gs_store_get_info(l->draws.store)->vertices;
-        if ((l->row_of = gs_calloc(vertices, sizeof(*l->row_of))) == NULL)
-            st = gs_fail(GS_ENOMEM, "out of memory for the rows of %lu vertices", vertices);
-    }
-    if (st == GS_OK &&
-        (st = open_named_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory())) == GS_OK)
-        st = gs_rows_of_range(l->row_of, l->draws.store, 0, gs_store_get_info(l->draws.store)->vertices);
-    if (st != GS_OK) {
-        gs_loader_close(l);
-        return st;
-    }
+    GS_TRY(gs_store_open(&l->draws.store, store));
+    const uint64_t vertices = gs_store_get_info(l->draws.store)->vertices;
+    if ((l->row_of = gs_calloc(vertices, sizeof(*l->row_of))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the rows of %lu vertices", vertices);
+    GS_TRY(open_named_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory()));
+    GS_TRY(gs_rows_of_range(l->row_of, l->draws.store, 0, vertices));
     *out = l;
+    l = NULL;
     return GS_OK;
 }
 
@@ -572,16 +562,15 @@ static void begin_rows(gs_loader *l, const gs_batch *batch)
 /* The batch, with room for it. */
 static gs_status take(const gs_batch **batch, bool *drew, gs_loader *l)
 {
-    gs_status st;
-
-    while ((st = gs_draws_take(batch, drew, &l->draws, l->epoch, l->next)) == GS_OK && (*batch)->overflows) {
+    for (;;) {
+        GS_TRY(gs_draws_take(batch, drew, &l->draws, l->epoch, l->next));
+        if (!(*batch)->overflows)
+            return GS_OK;
         if (2ull * l->draws.limits.vertices > l->most && l->most < gs_store_get_info(l->draws.store)->vertices)
             return gs_fail(GS_EBUDGET, "batch %u of epoch %u has over %u vertices, far more than others; use a smaller "
                            ".batch_size", l->next, l->epoch, l->most);
-        if ((st = gs_draws_widen(&l->draws)) != GS_OK)
-            break;
+        GS_TRY(gs_draws_widen(&l->draws));
     }
-    return st;
 }
 
 gs_status gs_loader_next(gs_loader *l, gs_loader_batch *out)
@@ -664,14 +653,14 @@ static gs_status pick_narrow(gs_loader *l, gs_array_id id, void *out, size_t wid
 static gs_status fill_whole(gs_loader *l, gs_array_id id, bool sign, int64_t *out)
 {
     const void *at;
-    const gs_status st = pick_narrow(l, id, out, sizeof(*out), sizeof(uint32_t), 1, &at);
 
-    for (uint32_t i = 0; st == GS_OK && i < l->batch->vertices; i++) {
+    GS_TRY(pick_narrow(l, id, out, sizeof(*out), sizeof(uint32_t), 1, &at));
+    for (uint32_t i = 0; i < l->batch->vertices; i++) {
         uint32_t number;
         memcpy(&number, (const char *)at + i * sizeof(number), sizeof(number));
         out[i] = sign ? (int64_t)(int32_t)number : (int64_t)number;
     }
-    return st;
+    return GS_OK;
 }
 
 /* Truth values, or numbers. */
@@ -682,12 +671,12 @@ static gs_status fill_labels(gs_loader *l, float *out)
 
     if (gs_store_array(l->draws.store, GS_ARRAY_LABELS)->dtype == GS_F32)
         return gs_batch_rows_pick(&l->rows, GS_ARRAY_LABELS, l->batch->vertex, l->batch->vertices, out);
-    const gs_status st = pick_narrow(l, GS_ARRAY_LABELS, out, sizeof(*out), 1, columns, &at);
-    for (uint64_t i = 0; st == GS_OK && i < (uint64_t)l->batch->vertices * columns; i++) {
+    GS_TRY(pick_narrow(l, GS_ARRAY_LABELS, out, sizeof(*out), 1, columns, &at));
+    for (uint64_t i = 0; i < (uint64_t)l->batch->vertices * columns; i++) {
         const uint8_t label = ((const uint8_t *)at)[i];
         out[i] = label == GS_LABEL_UNKNOWN ? NAN : label;
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status fill_features(gs_loader *l, float *out)
@@ -695,14 +684,14 @@ static gs_status fill_features(gs_loader *l, float *out)
     const gs_array_info *const a = gs_store_array(l->draws.store, GS_ARRAY_FEATURES);
     const size_t narrow = gs_dtype_bytes(a->dtype);
     const void *at;
-    const gs_status st = pick_narrow(l, GS_ARRAY_FEATURES, out, sizeof(*out), narrow, a->width, &at);
 
-    for (uint64_t i = 0; st == GS_OK && narrow < sizeof(*out) && i < (uint64_t)l->batch->vertices * a->width; i++) {
+    GS_TRY(pick_narrow(l, GS_ARRAY_FEATURES, out, sizeof(*out), narrow, a->width, &at));
+    for (uint64_t i = 0; narrow < sizeof(*out) && i < (uint64_t)l->batch->vertices * a->width; i++) {
         uint16_t half;
         memcpy(&half, (const char *)at + i * sizeof(half), sizeof(half));
         out[i] = a->dtype == GS_BF16 ? gs_f32_from_bf16(half) : gs_f32_from_f16(half);
     }
-    return st;
+    return GS_OK;
 }
 
 /* GS_EINVAL names an array that the store has not got. */
@@ -737,23 +726,23 @@ static gs_status check_arrays(const gs_loader *l, const gs_loader_arrays *a)
 static gs_status fill_rows(gs_loader *l, const gs_loader_arrays *a)
 {
     const gs_batch *const b = l->batch;
-    gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < b->vertices && a->row != NULL; i++)
         a->row[i] = b->vertex[i];
     if (a->vertex != NULL)
-        st = fill_whole(l, GS_ARRAY_INPUT_ID, false, a->vertex);
-    if (st == GS_OK && a->classes != NULL)
-        st = fill_whole(l, GS_ARRAY_LABELS, true, a->classes);
-    if (st == GS_OK && a->labels != NULL)
-        st = fill_labels(l, a->labels);
-    if (st == GS_OK && a->split != NULL)
-        st = gs_batch_rows_pick(&l->rows, GS_ARRAY_SPLIT, b->vertex, b->vertices, a->split);
-    if (st != GS_OK || (a->features == NULL && a->features_at_rest == NULL))
-        return st; /* rows that are read stay behind: they begin again at the next batch */
-    st = a->features != NULL
-             ? fill_features(l, a->features)
-             : gs_batch_rows_pick(&l->rows, GS_ARRAY_FEATURES, b->vertex, b->vertices, a->features_at_rest);
+        GS_TRY(fill_whole(l, GS_ARRAY_INPUT_ID, false, a->vertex));
+    if (a->classes != NULL)
+        GS_TRY(fill_whole(l, GS_ARRAY_LABELS, true, a->classes));
+    if (a->labels != NULL)
+        GS_TRY(fill_labels(l, a->labels));
+    if (a->split != NULL)
+        GS_TRY(gs_batch_rows_pick(&l->rows, GS_ARRAY_SPLIT, b->vertex, b->vertices, a->split));
+    if (a->features == NULL && a->features_at_rest == NULL)
+        return GS_OK; /* rows that are read stay behind: they begin again at the next batch */
+    const gs_status st =
+        a->features != NULL
+            ? fill_features(l, a->features)
+            : gs_batch_rows_pick(&l->rows, GS_ARRAY_FEATURES, b->vertex, b->vertices, a->features_at_rest);
     l->batch = st == GS_OK ? b : NULL;
     l->filled = st == GS_OK;
     return st;
@@ -783,8 +772,8 @@ static gs_status check_pick(const gs_loader *l, const int64_t *ids, uint64_t cou
         a->edge_weight != NULL || a->edge_features != NULL)
         return gs_fail(GS_EINVAL, ".vertex, .source, .destination, .edge_*: rows are picked by ids, and have no edges "
                        "here; leave them NULL");
-    const gs_status st = check_arrays(l, a);
-    return st == GS_OK ? check_range(ids, count, gs_store_get_info(l->draws.store)->vertices) : st;
+    GS_TRY(check_arrays(l, a));
+    return check_range(ids, count, gs_store_get_info(l->draws.store)->vertices);
 }
 
 /* The arrays from place `at` on. */

@@ -127,12 +127,12 @@ static gs_status named(gs_status st)
 /* At its path from the start: it is there to be watched. */
 gs_status gs_metrics_log_open(gs_metrics_log *log, const char *path)
 {
-    gs_status st;
-
     *log = (gs_metrics_log)GS_METRICS_NONE;
     if (path == NULL)
         return GS_OK;
-    if ((st = gs_outfile_begin(&log->out, path)) == GS_OK && (st = gs_outfile_show(&log->out)) != GS_OK)
+    GS_TRY(named(gs_outfile_begin(&log->out, path)));
+    const gs_status st = gs_outfile_show(&log->out);
+    if (st != GS_OK)
         gs_outfile_abandon(&log->out);
     return named(st);
 }
@@ -188,16 +188,10 @@ gs_status gs_metrics_log_close(gs_metrics_log *log)
 static gs_status open_lines(gs_kept_lines *k, const char *folder)
 {
     *k = (gs_kept_lines){.fd = -1};
-    if ((k->path = gs_path_join(folder, GS_KEPT_LINES_NAME)) == NULL || (k->hash = gs_hash_begin()) == NULL) {
-        gs_kept_lines_close(k);
+    if ((k->path = gs_path_join(folder, GS_KEPT_LINES_NAME)) == NULL || (k->hash = gs_hash_begin()) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", folder);
-    }
     k->fd = open(k->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (k->fd >= 0)
-        return GS_OK;
-    const gs_status st = gs_fail_errno(errno, "%s: cannot create", k->path);
-    gs_kept_lines_close(k);
-    return st;
+    return k->fd >= 0 ? GS_OK : gs_fail_errno(errno, "%s: cannot create", k->path);
 }
 
 void gs_kept_lines_close(gs_kept_lines *k)
@@ -219,39 +213,25 @@ static gs_status cut(const gs_kept_lines *k, uint64_t bytes)
 
 gs_status gs_kept_lines_begin(gs_kept_lines *k, const char *folder)
 {
-    gs_status st = open_lines(k, folder);
-
-    if (st == GS_OK && (st = cut(k, 0)) != GS_OK)
-        gs_kept_lines_close(k);
-    return st;
+    GS_TRY(open_lines(k, folder));
+    return cut(k, 0);
 }
 
 /* Takes in `bytes` bytes of the file `from`: they are k's so far, and written to it where that is another file. */
 static gs_status take_in(gs_kept_lines *k, int from, uint64_t bytes, bool copy, const char *path)
 {
     GS_FREED char *const piece = gs_malloc(PIECE);
-    gs_status st = GS_OK;
 
     if (piece == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", path);
-    while (k->bytes < bytes && st == GS_OK) {
+    while (k->bytes < bytes) {
         const uint64_t n = GS_MIN(bytes - k->bytes, PIECE);
-        if ((st = gs_pread_exact(from, piece, n, k->bytes, path)) != GS_OK ||
-            (copy && (st = gs_pwrite_exact(k->fd, piece, n, k->bytes, k->path)) != GS_OK))
-            break;
+        GS_TRY(gs_pread_exact(from, piece, n, k->bytes, path));
+        if (copy)
+            GS_TRY(gs_pwrite_exact(k->fd, piece, n, k->bytes, k->path));
         gs_hash_add(k->hash, piece, n);
         k->bytes += n;
     }
-    return st;
-}
-
-/* A run without this file has kept nothing. */
-static gs_status open_earlier(int *fd, uint64_t *bytes, const char *path)
-{
-    if (gs_path_exists(path))
-        return gs_file_open_read(fd, bytes, path);
-    *fd = -1;
-    *bytes = 0;
     return GS_OK;
 }
 
@@ -269,19 +249,18 @@ gs_status gs_kept_lines_continue(gs_kept_lines *k, const char *folder, const cha
     GS_FREED char *const path = gs_path_join(from, GS_KEPT_LINES_NAME);
     uint64_t there = 0;
     GS_CLOSED int fd = -1;
-    gs_status st;
 
     if (path == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", from);
-    if ((st = open_earlier(&fd, &there, path)) == GS_OK && (st = open_lines(k, folder)) == GS_OK) {
-        const bool same = is_same(k, path);
-        if ((!same && (st = cut(k, 0)) != GS_OK) ||
-            (st = take_in(k, fd, GS_MIN(bytes, there), !same, path)) != GS_OK || (st = cut(k, k->bytes)) != GS_OK)
-            gs_kept_lines_close(k);
-        else
-            *whole = k->bytes == bytes && gs_hash_so_far(k->hash) == checksum;
-    }
-    return st;
+    if (gs_path_exists(path)) /* a run without it has kept nothing */
+        GS_TRY(gs_file_open_read(&fd, &there, path));
+    GS_TRY(open_lines(k, folder));
+    const bool same = is_same(k, path);
+    if (!same)
+        GS_TRY(cut(k, 0));
+    GS_TRY(take_in(k, fd, GS_MIN(bytes, there), !same, path));
+    *whole = k->bytes == bytes && gs_hash_so_far(k->hash) == checksum;
+    return cut(k, k->bytes);
 }
 
 gs_status gs_kept_lines_add(gs_kept_lines *k, const gs_epoch_report *epoch)
@@ -291,7 +270,6 @@ gs_status gs_kept_lines_add(gs_kept_lines *k, const gs_epoch_report *epoch)
     if (k->path == NULL)
         return GS_OK;
     const size_t n = gs_metrics_line(line, epoch);
-
     GS_TRY(gs_pwrite_exact(k->fd, line, n, k->bytes, k->path));
     gs_hash_add(k->hash, line, n);
     k->bytes += n;

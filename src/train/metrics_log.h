@@ -58,7 +58,7 @@ typedef struct gs_kept_lines {
     gs_hash_stream *hash; /* of these, owned */
 } gs_kept_lines;
 
-/* Starts anew in `folder`: what was there is gone. */
+/* Starts anew in `folder`: what was there is gone. It is to be closed also where this, or the next, fails. */
 gs_status gs_kept_lines_begin(gs_kept_lines *k, const char *folder);
 /* Goes on behind the first `bytes` bytes of the lines in `from`, which may be `folder` itself. `*whole` is false where
  * they do not have this checksum, or are fewer: those that are there are kept. */

@@ -40,6 +40,12 @@ static void list_inputs(named in[INPUTS], const gs_train_options *o, gs_run_kind
 
 static const char *space_after(const char *option) { return *option != '\0' ? " " : ""; }
 
+/* NULL: of no file. */
+static gs_file_identity identity_of(const char *path)
+{
+    return path != NULL ? gs_file_identity_of(path) : (gs_file_identity){0};
+}
+
 /* ---- stores -------------------------------------------------------------- */
 
 static bool is_store(void *context, const char *dir)
@@ -104,26 +110,22 @@ static gs_status is_within(bool *inside, const char *file, const char *folder)
     GS_FREED char *const own = gs_path_without_slashes(folder);
     GS_FREED char *const above = gs_path_folder(file);
 
-    if (own == NULL || above == NULL) {
+    if (own == NULL || above == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", file);
-    } else {
-        gs_file_identity of = gs_file_identity_of(own);
-        const gs_file_identity p = gs_file_identity_of(file), in = gs_file_identity_of(above);
-        *inside = gs_file_identity_is_same(&p, &of) || gs_file_identity_is_same(&in, &of);
-        if (!*inside)
-            GS_TRY(gs_path_climb(inside, file, is_place, &of));
-    }
-    return GS_OK;
+    gs_file_identity of = gs_file_identity_of(own);
+    const gs_file_identity p = gs_file_identity_of(file), in = gs_file_identity_of(above);
+    *inside = gs_file_identity_is_same(&p, &of) || gs_file_identity_is_same(&in, &of);
+    return *inside ? GS_OK : gs_path_climb(inside, file, is_place, &of);
 }
 
 /* Checkpoints are removed in their turn, and what is beside them must not be taken for one. */
 static gs_status check_checkpoints(const named *out, const named *folder)
 {
     bool inside = false;
-    const gs_status st = is_within(&inside, out->path, folder->path);
 
-    if (st != GS_OK || !inside)
-        return st;
+    GS_TRY(is_within(&inside, out->path, folder->path));
+    if (!inside)
+        return GS_OK;
     return gs_fail(GS_EINVAL, "%s%s%s: is in the folder of %s, which is for checkpoints alone; choose another folder",
                    out->option, space_after(out->option), out->path, folder->option);
 }
@@ -131,30 +133,27 @@ static gs_status check_checkpoints(const named *out, const named *folder)
 /* Nor do checkpoints go into a store, or where an input is. */
 static gs_status check_folder(const named *folder, const gs_train_options *o, gs_run_kind kind)
 {
-    char *const inner = gs_path_join(folder->path, "epoch"); /* any name in it */
+    GS_FREED char *const inner = gs_path_join(folder->path, "epoch"); /* any name in it */
+    GS_FREED char *const own = gs_path_without_slashes(folder->path);
     named in[INPUTS];
     bool inside = false;
-    gs_status st = inner != NULL ? gs_path_climb(&inside, inner, is_store, NULL)
-                                 : gs_fail(GS_ENOMEM, "%s: out of memory", folder->path);
 
-    gs_free(inner);
-    if (st == GS_OK && !inside) { /* one that is still to be made */
-        GS_FREED char *const own = gs_path_without_slashes(folder->path);
-        st = own != NULL ? gs_path_climb(&inside, own, is_store, NULL)
-                         : gs_fail(GS_ENOMEM, "%s: out of memory", folder->path);
-    }
-    if (st == GS_OK && inside)
+    if (inner == NULL || own == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", folder->path);
+    GS_TRY(gs_path_climb(&inside, inner, is_store, NULL));
+    if (!inside) /* one that is still to be made */
+        GS_TRY(gs_path_climb(&inside, own, is_store, NULL));
+    if (inside)
         return gs_fail(GS_EINVAL, "%s %s: is in the folder of a store; choose another folder", folder->option,
                        folder->path);
     list_inputs(in, o, kind);
-    for (uint32_t i = 0; i < INPUTS && st == GS_OK; i++) {
-        const gs_file_identity p = in[i].path != NULL ? gs_file_identity_of(in[i].path) : (gs_file_identity){0};
-        const gs_file_identity q = gs_file_identity_of(folder->path);
+    for (uint32_t i = 0; i < INPUTS; i++) {
+        const gs_file_identity p = identity_of(in[i].path), q = gs_file_identity_of(folder->path);
         if (p.there && gs_file_identity_is_same(&p, &q))
-            st = gs_fail(GS_EINVAL, "%s %s: is the file of %s, which is read; give the name of a folder",
-                         folder->option, folder->path, in[i].option);
+            return gs_fail(GS_EINVAL, "%s %s: is the file of %s, which is read; give the name of a folder",
+                           folder->option, folder->path, in[i].option);
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- what is there already ----------------------------------------------- */
@@ -179,7 +178,7 @@ static gs_status check_raw(const named *out)
 
     if (edges == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", out->path);
-    else if (is_raw(gs_path_name(out->path)) && gs_path_exists(edges))
+    if (is_raw(gs_path_name(out->path)) && gs_path_exists(edges))
         return gs_fail(GS_EINVAL, "%s%s%s: is an array of the graph in that folder; give another name", out->option,
                        space_after(out->option), out->path);
     return GS_OK;
@@ -215,13 +214,10 @@ static gs_status check_kind(const char *option, const char *path, gs_file_kind k
 
     if (lstat(path, &sb) != 0 || !S_ISREG(sb.st_mode) || sb.st_size == 0)
         return GS_OK; /* what else may stand there is base/outfile.h's to say */
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    GS_CLOSED const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     const ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof(head));
-    const int err = errno;
-    if (fd >= 0)
-        close(fd);
     if (n < 0)
-        return gs_fail_errno(err, "%s%s%s: is there already, and cannot be read; remove it or give another name",
+        return gs_fail_errno(errno, "%s%s%s: is there already, and cannot be read; remove it or give another name",
                              option, space_after(option), path);
     if (n > 0 && !is_of_kind(kind, head, (size_t)n))
         return gs_fail(GS_EEXIST, "%s%s%s: is there already and is no %s file, so it is not replaced; remove it or give"
@@ -238,16 +234,15 @@ static gs_status check(const named *out, const gs_train_options *o, gs_run_kind 
 
     list_inputs(in, o, kind);
     for (uint32_t i = 0; i < INPUTS; i++) {
-        const gs_file_identity q = in[i].path != NULL ? gs_file_identity_of(in[i].path) : (gs_file_identity){0};
+        const gs_file_identity q = identity_of(in[i].path);
         if (q.there && !q.sink && gs_file_identity_is_same(&p, &q))
             return gs_fail(GS_EINVAL, "%s%s%s: is the file of %s, which is read; give another name",
                            out->option, space_after(out->option), out->path, in[i].option);
     }
     const named folder = checkpoints_of(o, kind);
-    gs_status st = check_stores(out, &p, store);
-    if (st == GS_OK)
-        st = check_kind(out->option, out->path, out->kind);
-    return st != GS_OK || folder.path == NULL || p.sink ? st : check_checkpoints(out, &folder);
+    GS_TRY(check_stores(out, &p, store));
+    GS_TRY(check_kind(out->option, out->path, out->kind));
+    return folder.path == NULL || p.sink ? GS_OK : check_checkpoints(out, &folder);
 }
 
 gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const char *store)
@@ -258,20 +253,20 @@ gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const ch
                          {".metrics", o->metrics, GS_FILE_KIND_JSON},
                          {".trace", o->trace, GS_FILE_KIND_JSON}};
     const named folder = checkpoints_of(o, kind);
-    gs_status st = folder.path != NULL ? check_folder(&folder, o, kind) : GS_OK;
 
-    for (size_t i = 0; i < GS_ARRAY_LEN(out) && st == GS_OK; i++) {
-        const gs_file_identity p = out[i].path != NULL ? gs_file_identity_of(out[i].path) : (gs_file_identity){0};
+    GS_TRY(folder.path != NULL ? check_folder(&folder, o, kind) : GS_OK);
+    for (size_t i = 0; i < GS_ARRAY_LEN(out); i++) {
+        const gs_file_identity p = identity_of(out[i].path);
         if (out[i].path == NULL)
             continue;
         for (size_t k = 0; k < i; k++) {
-            const gs_file_identity q = out[k].path != NULL ? gs_file_identity_of(out[k].path) : (gs_file_identity){0};
+            const gs_file_identity q = identity_of(out[k].path);
             if (out[k].path != NULL && !p.sink && gs_file_identity_is_same(&p, &q))
                 return gs_fail(GS_EINVAL, "%s and %s both name %s", out[k].option, out[i].option, out[i].path);
         }
-        st = check(&out[i], o, kind, store);
+        GS_TRY(check(&out[i], o, kind, store));
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_outputs_check_one(const gs_train_options *o, gs_run_kind kind, const char *store, const char *path,
@@ -477,12 +472,11 @@ static gs_status deal_rows(dealer *d, uint64_t first, uint64_t count, const uint
 
 static gs_status deal_all(dealer *d)
 {
-    gs_block_reader ids = {0};
+    GS_ENDS(gs_block_reader_close) gs_block_reader ids = {0};
     gs_status st = gs_block_reader_open(&ids, d->job->store, GS_ARRAY_INPUT_ID);
 
     while (gs_block_reader_more(&ids, &st))
         st = deal_rows(d, ids.at / sizeof(uint32_t), ids.bytes / sizeof(uint32_t), ids.block);
-    gs_block_reader_close(&ids);
     return st == GS_OK && d->sort != NULL ? gs_sort_finish(d->sort) : st;
 }
 
@@ -491,15 +485,14 @@ static gs_status order_window(dealer *d, uint32_t w, uint32_t *piece, uint64_t c
 {
     gs_sort_cursor at = gs_sort_first(d->sort, w);
     uint64_t count = 1;
-    gs_status st = GS_OK;
 
     memset(d->seen, 0, d->window_rows / 8 + 1);
-    while (count != 0 && st == GS_OK && (st = gs_sort_read(d->sort, &at, piece, cap, &count)) == GS_OK)
-        for (uint64_t i = 0; i < count && st == GS_OK; i++) {
-            const uint32_t *const record = piece + i * d->record_words;
-            st = place(d, w * d->window_rows, *record, record + 1);
-        }
-    return st;
+    while (count != 0) {
+        GS_TRY(gs_sort_read(d->sort, &at, piece, cap, &count));
+        for (const uint32_t *record = piece; record < piece + count * d->record_words; record += d->record_words)
+            GS_TRY(place(d, w * d->window_rows, *record, record + 1));
+    }
+    return GS_OK;
 }
 
 static gs_status write_windows(dealer *d)
@@ -572,7 +565,6 @@ static gs_status write_numbers(const gs_store *s, gs_outfile *o, char *piece)
     uint64_t first, n, fill = 0, offset = 0;
 
     gs_logits_range(&first, &n, s);
-
     for (uint64_t v = 0; v < n; v++) {
         fill += (uint64_t)snprintf(piece + fill, PIECE - fill, "%lu\n", v);
         if (fill + 32 < PIECE && v + 1 < n)

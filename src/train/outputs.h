@@ -20,7 +20,6 @@ typedef enum gs_file_kind {
     GS_FILE_KIND_SAFETENSORS,
 } gs_file_kind;
 
-
 /* Every file that the options name, against all that a run of `kind` on `store` reads and against each other: GS_EINVAL
  * names both. */
 gs_status gs_outputs_check(const gs_train_options *o, gs_run_kind kind, const char *store);

@@ -137,11 +137,11 @@ static gs_status refuse(const char *what)
 static gs_status read_scene(scene *x, const char *cluster, const char *shape, const gs_train_options *options)
 {
     gs_train_options *const o = &x->options;
-    gs_status st;
 
-    if ((st = gs_train_options_read(o, options)) != GS_OK || (st = gs_train_options_check(o)) != GS_OK ||
-        (st = gs_cluster_load(&x->whole, cluster)) != GS_OK || (st = read_shape(&x->all, shape)) != GS_OK)
-        return st;
+    GS_TRY(gs_train_options_read(o, options));
+    GS_TRY(gs_train_options_check(o));
+    GS_TRY(gs_cluster_load(&x->whole, cluster));
+    GS_TRY(read_shape(&x->all, shape));
     if (gs_train_on_batches(o))
         return refuse(".sampler: batches");
     if (gs_train_is_of_pairs(o))
@@ -168,12 +168,10 @@ static gs_status read_scene(scene *x, const char *cluster, const char *shape, co
 static gs_status open_session(gs_session **out, scene *x, const char *shape)
 {
     const uint32_t n = x->of.owners, said = x->of.parts;
-    gs_status st;
 
     for (uint32_t parts = said > 0 ? said : n * gs_div_up(PARTS_LEAST, n);; parts *= 2) {
-        if ((st = open_few(x, parts, shape)) != GS_OK)
-            return st;
-        st = gs_run__open_shape(out, x->store, &x->few, &x->options);
+        GS_TRY(open_few(x, parts, shape));
+        const gs_status st = gs_run__open_shape(out, x->store, &x->few, &x->options);
         if (st != GS_EBUDGET || said > 0 || 2 * parts > PARTS_MOST)
             return st;
         gs_store_close(x->store);
@@ -315,12 +313,11 @@ static void describe_seconds(gs_cluster_report *out, const scene *x, const gs_se
 static gs_status describe(gs_cluster_report *out, const scene *x, const gs_session *s)
 {
     moved own = {0};
-    gs_status st = measure(&own, x, s);
 
+    GS_TRY(measure(&own, x, s));
     *out = (gs_cluster_report){.ranks = x->whole.ranks, .planned = x->few.ranks, .vertices = x->all.vertices,
                                .edges = x->all.edges, .parts = gs_store_chunks(s->store)->parts};
-    if (st != GS_OK || (st = gs_session_describe(s, &out->plan)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_describe(s, &out->plan));
     const gs_predicted *const p = &out->plan.pass[s->pass.train].predicted;
     out->parameters = out->plan.parameters;
     out->compute_seconds = p->edge_seconds + p->vertex_seconds + (s->plan->devices == 0 ? p->check_seconds : 0);
@@ -330,19 +327,18 @@ static gs_status describe(gs_cluster_report *out, const scene *x, const gs_sessi
     return GS_OK;
 }
 
+static void close_scene(scene *x) { gs_store_close(x->store); }
+
 gs_status gs_plan_cluster(gs_cluster_report *out, const char *cluster, const char *shape,
                           const gs_train_options *options)
 {
-    scene x = {.more_rows = 1};
-    gs_session *s = NULL;
-    gs_status st;
+    GS_ENDS(close_scene) scene x = {.more_rows = 1};
+    GS_ENDS(gs_session_close_at) gs_session *s = NULL;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(cluster, "cluster")) != GS_OK ||
-        (st = gs_check_argument(shape, "shape")) != GS_OK)
-        return st;
-    if ((st = read_scene(&x, cluster, shape, options)) == GS_OK && (st = open_session(&s, &x, shape)) == GS_OK)
-        st = describe(out, &x, s);
-    gs_session_close(s);
-    gs_store_close(x.store);
-    return st;
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(gs_check_argument(cluster, "cluster"));
+    GS_TRY(gs_check_argument(shape, "shape"));
+    GS_TRY(read_scene(&x, cluster, shape, options));
+    GS_TRY(open_session(&s, &x, shape));
+    return describe(out, &x, s);
 }

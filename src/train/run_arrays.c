@@ -113,11 +113,11 @@ static gs_status check_count(const gs_param *p, uint64_t count)
 gs_status gs_run_get_tensor(gs_run *run, uint32_t index, float *out, uint64_t count)
 {
     uint32_t i;
-    gs_status st;
 
-    if ((st = check_tensor(&i, run, index)) != GS_OK || (st = gs_check_argument(out, "out")) != GS_OK ||
-        (st = check_count(&run->session->program->param[i], count)) != GS_OK || (st = gs_run__fetch(run)) != GS_OK)
-        return st;
+    GS_TRY(check_tensor(&i, run, index));
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(check_count(&run->session->program->param[i], count));
+    GS_TRY(gs_run__fetch(run));
     memcpy(out, run->session->run.params.value[i], count * sizeof(float));
     return GS_OK;
 }
@@ -179,8 +179,8 @@ gs_status gs_run__want_logits(gs_run *r)
         return gs_fail(GS_EINVAL, "run: was opened without logits; set .keep_logits");
     if (r->has_logits)
         return GS_OK;
-    const gs_status st = gs_run__check_open(r);
-    return st != GS_OK ? st : gs_run__evaluate(r, NULL);
+    GS_TRY(gs_run__check_open(r));
+    return gs_run__evaluate(r, NULL);
 }
 
 uint32_t gs_run_columns(const gs_run *run) { return run == NULL ? 0 : run->session->classes; }
@@ -219,14 +219,10 @@ gs_status gs_run__identify_model(gs_run *r)
 
 gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path)
 {
-    gs_status st = gs_outfile_begin(o, path);
-
     const gs_safetensors_tables tables = gs_run__tables(r, GS_RUN_ROWS);
 
-    if (st == GS_OK && (st = gs_safetensors_reserve(o, r->session->program, r->session->run.params.value,
-                                                           &tables)) != GS_OK)
-        gs_outfile_abandon(o);
-    return st;
+    GS_TRY(gs_outfile_begin(o, path));
+    return gs_safetensors_reserve(o, r->session->program, r->session->run.params.value, &tables);
 }
 
 gs_status gs_run__describe_weights(const gs_run *r, uint32_t epochs, gs_safetensors_note **note, uint32_t *notes)
@@ -250,9 +246,9 @@ gs_status gs_run__put_weights(gs_run *r, gs_outfile *o, uint32_t epochs)
     const gs_safetensors_tables tables = gs_run__tables(r, GS_RUN_ROWS);
     GS_FREED gs_safetensors_note *note = NULL;
     uint32_t notes;
-    gs_status st = gs_run__describe_weights(r, epochs, &note, &notes);
 
-    return st == GS_OK ? gs_safetensors_write(o, s->program, s->run.params.value, &tables, note, notes) : st;
+    GS_TRY(gs_run__describe_weights(r, epochs, &note, &notes));
+    return gs_safetensors_write(o, s->program, s->run.params.value, &tables, note, notes);
 }
 
 /* ---- numbers that are not finite ----------------------------------------- */
@@ -272,40 +268,27 @@ void gs_run__before_step(gs_run *r)
     r->has_previous = true;
 }
 
-static gs_status finish_weights(gs_run *r)
-{
-    gs_outfile *const o = &r->files.weights;
-    const gs_status st = gs_run__put_weights(r, o, r->good_epoch);
-    return st == GS_OK ? gs_outfile_finish(o) : st;
-}
-
 /* "; w.safetensors has the weights after epoch 3". */
 static void keep_good(gs_run *r, char *text, size_t bytes)
 {
+    gs_outfile *const o = &r->files.weights;
     char path[256];
 
     *text = '\0';
-    if (r->files.weights.path == NULL)
+    if (o->path == NULL)
         return;
     if (r->session->program->tables > 0) { /* whose rows before an update are not kept */
         snprintf(text, bytes, "; nothing was saved");
         return;
     }
-    snprintf(path, sizeof(path), "%s", r->files.weights.path);
+    snprintf(path, sizeof(path), "%s", o->path);
     if (r->good_epoch == 0) /* what the run began with is worth no file */
         snprintf(text, bytes, "; %s was not written", path);
-    else if (finish_weights(r) == GS_OK)
+    else if (gs_run__put_weights(r, o, r->good_epoch) == GS_OK && gs_outfile_finish(o) == GS_OK)
         snprintf(text, bytes, "; %s has the weights after epoch %u", path, r->good_epoch);
 }
 
 /* ---- ending ---- */
-
-/* Looks for the first such number. Arrays of a batch are not looked at: its session has none of a whole graph's. */
-static void find_fault(gs_run *r, uint32_t pass, uint32_t epoch, char *where)
-{
-    if (pass != GS_NONE)
-        gs_session_find_fault(r->session, pass, epoch, where);
-}
 
 /* `what` has left them, of `pass` in `epoch`. `stepped`: behind an update; else the weights as they are gave it. */
 static gs_status end_run(gs_run *r, uint32_t pass, uint32_t epoch, bool stepped, const char *what)
@@ -316,8 +299,8 @@ static gs_status end_run(gs_run *r, uint32_t pass, uint32_t epoch, bool stepped,
     if (stepped) /* of the weights that the update was made of */
         st = gs_session_back_to_previous(r->session);
     *where = '\0';
-    if (st == GS_OK)
-        find_fault(r, pass, epoch, where);
+    if (st == GS_OK && pass != GS_NONE) /* of a batch: its session has no arrays of a whole graph's */
+        gs_session_find_fault(r->session, pass, epoch, where);
     if (!stepped && r->has_previous)
         st = gs_session_back_to_previous(r->session);
     r->evaluated = r->has_logits = false;

@@ -66,12 +66,14 @@ static gs_status find_tables(bool *learns_rows, const gs_train_options *o, const
 {
     GS_ENDS(gs_model_close_at) gs_model *model = NULL;
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st = gs_session_open_model(&model, o);
 
-    *learns_rows = st == GS_OK && gs_model_learns_rows(model, 1);
-    if (st == GS_OK && !*learns_rows && gs_model_learns_rows(model, 0) && (st = gs_store_open(&s, store)) == GS_OK)
-        *learns_rows = gs_store_get_info(s)->features == 0;
-    return st;
+    GS_TRY(gs_session_open_model(&model, o));
+    *learns_rows = gs_model_learns_rows(model, 1);
+    if (*learns_rows || !gs_model_learns_rows(model, 0))
+        return GS_OK;
+    GS_TRY(gs_store_open(&s, store));
+    *learns_rows = gs_store_get_info(s)->features == 0;
+    return GS_OK;
 }
 
 /* So many batches of a group, or fewer: whole steps, as devices wait for each other where a group ends, or a multiple
@@ -304,21 +306,16 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
     return had || b->spreads;
 }
 
-static void describe_reading(const gs_run_batches *b, gs_plan_report *out)
-{
-    out->batch_side = b->room.keeps ? 0 : gs_batches_side(gs_batch_devices_lead(b->engine));
-    if (out->batch_side == 0 || b->read_seconds[0] <= 0)
-        return;
-    out->batch_read_alone_seconds = b->read_seconds[0];
-    out->batch_read_seconds = b->read_seconds[out->batch_side > 1];
-}
-
 void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out)
 {
     out->batch_devices = b->devices;
     out->batch_group = b->draws.group;
     out->batch_ring = b->room.ring;
-    describe_reading(b, out);
+    out->batch_side = b->room.keeps ? 0 : gs_batches_side(gs_batch_devices_lead(b->engine));
+    if (out->batch_side > 0 && b->read_seconds[0] > 0) {
+        out->batch_read_alone_seconds = b->read_seconds[0];
+        out->batch_read_seconds = b->read_seconds[out->batch_side > 1];
+    }
     out->draw_bytes = gs_batches_draw_bytes(gs_batch_devices_lead(b->engine));
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
     const gs_batch_lanes lanes = gs_batch_devices_lanes(b->engine);
@@ -396,19 +393,14 @@ static gs_status open_devices(gs_run_batches *b, const gs_session_config *config
 
 gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config, bool stream)
 {
-    gs_run_batches *b = gs_calloc(1, sizeof(*b));
+    GS_ENDS(gs_run_batches_close_at) gs_run_batches *b = gs_calloc(1, sizeof(*b));
     gs_session_config own = *config;
-    gs_status st;
 
     if (b == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     own.batch = &b->shape;
-    if ((st = open_draws(b, config, stream)) == GS_OK)
-        st = open_devices(b, &own);
-    if (st != GS_OK) {
-        gs_run_batches_close(b);
-        return st;
-    }
+    GS_TRY(open_draws(b, config, stream));
+    GS_TRY(open_devices(b, &own));
     b->device_memory = config->options->device_memory;
     b->draws.deal = gs_ranks_count() > 1 ? gs_batch_devices_deal(b->engine) : NULL;
     b->draws.own = gs_ranks_self();
@@ -417,6 +409,7 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
     b->may_draw = !config->options->no_draw && b->devices == 1 && gs_batches_per_step_of(config->options) == 1;
     b->traces = config->options->trace != NULL;
     *out = b;
+    b = NULL;
     return GS_OK;
 }
 
@@ -461,10 +454,10 @@ gs_status gs_run_batches_describe(const gs_run_batches *b, gs_pass_report *out)
 
 gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
 {
-    gs_status st = gs_batch_devices_start(b->engine, whole);
-    if (st == GS_OK && b->traces)
-        st = gs_batch_trace_open(&b->trace, gs_run_batches_count(b));
-    return st == GS_OK ? gs_draws_start(&b->draws) : st;
+    GS_TRY(gs_batch_devices_start(b->engine, whole));
+    if (b->traces)
+        GS_TRY(gs_batch_trace_open(&b->trace, gs_run_batches_count(b)));
+    return gs_draws_start(&b->draws);
 }
 
 void gs_run_batches_pause(gs_run_batches *b)
@@ -792,7 +785,6 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
     const gs_batch *batch;
     bool ran = false;
     uint32_t n = 0;
-    gs_status st = GS_OK;
 
     GS_TRY(draw(&batch, b, e->epoch, first));
     if (count == 1 && batch->targets > 0 && !batch->overflows &&
@@ -800,20 +792,18 @@ static gs_status run_passes(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
         *teaches = true;
         if (device_steps(r))
             GS_TRY(give_params(r));
-        st = run_alone(r, e, batch, (e->epoch - 1) * r->part.of + first + 1, sums, &ran);
-        if (st != GS_OK || ran)
-            return st;
+        GS_TRY(run_alone(r, e, batch, (e->epoch - 1) * r->part.of + first + 1, sums, &ran));
+        if (ran)
+            return GS_OK;
     }
-    if ((st = take_params(r, e->epoch)) != GS_OK)
-        return st;
+    GS_TRY(take_params(r, e->epoch));
     gs_batch_devices_clear(b->engine);
-    for (uint32_t done = 0; done < count && st == GS_OK; done += n)
-        st = run_round(r, e, first + done, count - done, &n, teaches, sums);
+    for (uint32_t done = 0; done < count; done += n)
+        GS_TRY(run_round(r, e, first + done, count - done, &n, teaches, sums));
     const double reduce = gs_now();
-    if (st == GS_OK)
-        st = gs_batch_devices_reduce(b->engine, sums->mass);
+    GS_TRY(gs_batch_devices_reduce(b->engine, sums->mass));
     e->step_seconds += gs_now() - reduce;
-    return st;
+    return GS_OK;
 }
 
 /* A step: the passes of its batches and what the optimiser makes of them, after which the weights are whole again. */
@@ -844,19 +834,16 @@ static gs_status train_step(gs_run *r, gs_epoch_report *e, uint32_t first, uint3
 static gs_status train_steps(gs_run *r, gs_epoch_report *e)
 {
     gs_epoch_part *const p = &r->part;
-    gs_status st = GS_OK;
 
     while (p->batches < p->of) {
         const uint32_t count = GS_MIN(gs_batches_per_step_of(&r->options), p->of - p->batches);
-        bool stop;
-        GS_TRY(gs_run__asked_to_stop(r, &stop));
-        if (stop)
-            return gs_fail(GS_EINTERRUPTED, "interrupted");
+        GS_TRY(gs_run__check_stop(r));
         GS_TRY(train_step(r, e, p->batches, count));
         p->batches += count;
-        if (p->batches < p->of && (gs_run__checkpoint_is_due(r) || gs_run__tables_are_shared(r)) &&
-            ((st = take_params(r, e->epoch)) != GS_OK || (st = gs_run__checkpoint_if_due(r)) != GS_OK))
-            return st;
+        if (p->batches < p->of && (gs_run__checkpoint_is_due(r) || gs_run__tables_are_shared(r))) {
+            GS_TRY(take_params(r, e->epoch));
+            GS_TRY(gs_run__checkpoint_if_due(r));
+        }
     }
     return GS_OK;
 }

@@ -116,13 +116,12 @@ gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder)
 static gs_status match_model(const gs_run *r)
 {
     GS_ENDS(gs_model_close_at) gs_model *m = NULL;
-    gs_status st = gs_session_open_model(&m, &r->options);
 
-    if (st == GS_OK && gs_model_text_id(m) != r->saver.from->model_id)
-        st = gs_fail(GS_EINVAL, ".model %s: the checkpoint %s is of a model with another text, as .norm, .jk, "
-                     ".residual and .set make it, too; give that, or train anew",
-                     r->options.model, r->saver.from_dir);
-    return st;
+    GS_TRY(gs_session_open_model(&m, &r->options));
+    if (gs_model_text_id(m) == r->saver.from->model_id)
+        return GS_OK;
+    return gs_fail(GS_EINVAL, ".model %s: the checkpoint %s is of a model with another text, as .norm, .jk, .residual "
+                   "and .set make it, too; give that, or train anew", r->options.model, r->saver.from_dir);
 }
 
 /* The run is judged as before, where the options leave it open: figures of two kinds do not compare. */
@@ -216,13 +215,14 @@ static gs_status load_states(gs_run *r)
 {
     gs_session *const s = r->session;
     GS_FREED float **const state = gs_calloc(s->program->params, sizeof(*state));
-    gs_status st = state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory");
 
-    for (uint32_t k = 0; st == GS_OK && k < s->config.states; k++)
-        if ((st = gs_session_state(s, k, false, state)) == GS_OK &&
-            (st = load_section(r, gs_section_of_state(k), state, GS_RUN_ROWS_STATE + k)) == GS_OK)
-            st = gs_session_put_state(s, k, state);
-    return st;
+    GS_TRY(state != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory"));
+    for (uint32_t k = 0; k < s->config.states; k++) {
+        GS_TRY(gs_session_state(s, k, false, state));
+        GS_TRY(load_section(r, gs_section_of_state(k), state, GS_RUN_ROWS_STATE + k));
+        GS_TRY(gs_session_put_state(s, k, state));
+    }
+    return GS_OK;
 }
 
 /* The same plan, made of the same program by the same code on the same processor, gives the same bits. */
@@ -242,22 +242,19 @@ static void compare_plans(gs_run *r)
 
 gs_status gs_run__resume_state(gs_run *r)
 {
-    gs_status st;
-
     if (r->saver.from == NULL)
         return GS_OK;
     r->control.state = r->saver.from->control;
-    st = load_states(r);
-    if (st == GS_OK && r->control.keeps_best && r->control.state.best_epoch > 0)
-        st = load_section(r, GS_SECTION_BEST, r->session->run.params.best_value, GS_RUN_ROWS_BEST);
+    GS_TRY(load_states(r));
+    if (r->control.keeps_best && r->control.state.best_epoch > 0)
+        GS_TRY(load_section(r, GS_SECTION_BEST, r->session->run.params.best_value, GS_RUN_ROWS_BEST));
     r->saver.report.over = !r->part.begun && gs_control_is_over(&r->control, r->epoch);
-    if (st == GS_OK)
-        compare_plans(r);
+    compare_plans(r);
     gs_free(r->saver.from);
     gs_free(r->saver.from_dir);
     r->saver.from = NULL;
     r->saver.from_dir = NULL;
-    return st;
+    return GS_OK;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -280,15 +277,14 @@ static gs_status check_metrics(const gs_run *r)
 {
     const char *const metrics = r->options.metrics;
     GS_FREED char *kept = NULL;
-    bool same;
 
     if (metrics == NULL)
         return GS_OK;
     if ((kept = gs_path_join(r->saver.folder.path, GS_KEPT_LINES_NAME)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", r->saver.folder.path);
-    same = same_file(metrics, kept);
-    return same ? gs_fail(GS_EINVAL, ".metrics %s: is where the checkpoints keep theirs; name another file", metrics)
-                : GS_OK;
+    return !same_file(metrics, kept)
+               ? GS_OK
+               : gs_fail(GS_EINVAL, ".metrics %s: is where the checkpoints keep theirs; name another file", metrics);
 }
 
 gs_status gs_run__begin_checkpoints(gs_run *r)
@@ -329,26 +325,17 @@ gs_status gs_run__begin_lines(gs_run *r)
     gs_run_saver *const s = &r->saver;
     const gs_train_options *const o = &r->options;
     bool whole = true;
-    gs_status st = GS_OK;
 
     if (s->folder.path == NULL)
         return GS_OK;
     gs_checkpoint_pace_begin(&s->pace, gs_now(), bytes_of(r));
     GS_TRY(gs_session_plan_id(r->session, &s->plan_id));
-    if (s->from == NULL)
-        st = gs_kept_lines_begin(&s->lines, s->folder.path);
-    else
-        st = gs_kept_lines_continue(&s->lines, s->folder.path, o->resume, s->from->lines_bytes,
-                                    s->from->lines_checksum, &whole);
-    if (st != GS_OK)
-        return st;
-    if ((st = check_metrics(r)) != GS_OK) /* now that it is there for sure */
-        return st;
-    if (!whole) {
-        const size_t length = strlen(s->report.note);
-        snprintf(s->report.note + length, sizeof(s->report.note) - length,
-                 "%sthe metrics of epochs before this one are damaged", length > 0 ? "; " : "");
-    }
+    GS_TRY(s->from == NULL ? gs_kept_lines_begin(&s->lines, s->folder.path)
+                           : gs_kept_lines_continue(&s->lines, s->folder.path, o->resume, s->from->lines_bytes,
+                                                    s->from->lines_checksum, &whole));
+    GS_TRY(check_metrics(r)); /* now that it is there for sure */
+    if (!whole)
+        note(r, "the metrics of epochs before this one are damaged");
     return GS_OK;
 }
 
@@ -437,14 +424,13 @@ static gs_status write_text(const gs_checkpoint *c, const char *dir)
     GS_FREED char *const path = gs_path_join(dir, GS_CHECKPOINT_JSON);
     GS_FREED char *text = NULL;
     uint64_t bytes = 0;
-    gs_status st = path != NULL ? gs_checkpoint_format(&text, &bytes, c) : gs_fail(GS_ENOMEM, "%s: out of memory", dir);
-    GS_CLOSED const int fd = st == GS_OK ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
 
-    if (st == GS_OK && fd < 0)
-        st = gs_fail_errno(errno, "%s: cannot create", path);
-    if (st == GS_OK && (st = gs_pwrite_exact(fd, text, bytes, 0, path)) == GS_OK && fsync(fd) != 0)
-        st = gs_fail_errno(errno, "%s: cannot write", path);
-    return st;
+    GS_TRY(path != NULL ? gs_checkpoint_format(&text, &bytes, c) : gs_fail(GS_ENOMEM, "%s: out of memory", dir));
+    GS_CLOSED const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return gs_fail_errno(errno, "%s: cannot create", path);
+    GS_TRY(gs_pwrite_exact(fd, text, bytes, 0, path));
+    return fsync(fd) == 0 ? GS_OK : gs_fail_errno(errno, "%s: cannot write", path);
 }
 
 /* The one that is kept beside the new one of this number: that of this run, as a newer one in the folder may be

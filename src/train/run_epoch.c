@@ -174,10 +174,10 @@ static gs_status gradient_norm(double *out, gs_session *s, const gs_optim *o)
     if (o->clip <= 0)
         return GS_OK;
     double rest = 0;
-    if (!gs_session_steps_on_device(s))
+    if (gs_session_steps_on_device(s))
+        GS_TRY(gs_session_gradient_norm(s, &rest));
+    else
         rest = gs_optim_norm(&s->run.params);
-    else if ((st = gs_session_gradient_norm(s, &rest)) != GS_OK)
-        return st;
     const bool apart = gs_ranks_count() > 1 && p->tables > 0; /* each rank has rows of its own */
     adding a = {.sum = apart ? 0 : rest * rest};
     for (uint32_t t = 0; t < p->tables && st == GS_OK; t++) {
@@ -314,21 +314,19 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
     const bool ranks = r->session->config.ranks;
     gs_exec_stats x = {0};
     double loss; /* the training pass's own is the epoch's */
-    gs_status st = GS_OK;
 
     if (!evaluates(r->session, e->epoch) || r->part.begun)
         return GS_OK;
     gs_run_batches_pause(r->batches);
     if (r->pairs != NULL) {
-        st = gs_run_pairs_evaluate(r, e->epoch, &e->figures, e->accuracy, &loss, &x);
-        gs_run__add_stats(e, &x);
-        return st;
+        GS_TRY(gs_run_pairs_evaluate(r, e->epoch, &e->figures, e->accuracy, &loss, &x));
+    } else {
+        GS_TRY(gs_session_run(r->session, ranks ? r->session->pass.predict : r->session->pass.eval, e->epoch, false,
+                              &x));
+        set_figures(r->session, e->accuracy, &e->figures, &x.metrics);
+        if (ranks)
+            GS_TRY(rank(&e->figures, r->session));
     }
-    const uint32_t pass = ranks ? r->session->pass.predict : r->session->pass.eval;
-    GS_TRY(gs_session_run(r->session, pass, e->epoch, false, &x));
-    set_figures(r->session, e->accuracy, &e->figures, &x.metrics);
-    if (ranks)
-        GS_TRY(rank(&e->figures, r->session));
     gs_run__add_stats(e, &x);
     return GS_OK;
 }
@@ -337,14 +335,13 @@ static gs_status evaluate_epoch(gs_run *r, gs_epoch_report *e)
 static gs_status step(gs_session *s, gs_optim *o)
 {
     double norm = 0;
-    gs_status st = GS_OK;
 
     GS_TRY(gradient_norm(&norm, s, o));
     const gs_update u = gs_optim_next(o, norm);
-    if (!gs_session_steps_on_device(s))
+    if (gs_session_steps_on_device(s))
+        GS_TRY(gs_session_step(s, &u));
+    else
         gs_optim_apply(&u, &s->run.params);
-    else if ((st = gs_session_step(s, &u)) != GS_OK)
-        return st;
     return step_tables(s, &u);
 }
 
@@ -431,15 +428,12 @@ static bool steps_by_batch(const gs_run *r) { return r->batches != NULL || gs_ru
 static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
 {
     const double began = gs_now();
-    bool stop;
-    gs_status st = gs_run__asked_to_stop(r, &stop);
 
-    if (st != GS_OK || stop)
-        return st == GS_OK ? gs_run__stopped(r) : st;
+    GS_TRY(gs_run__check_stop(r));
     r->evaluated = r->has_logits = false;
-    if ((st = gs_run__place(r)) != GS_OK || (st = evaluate_epoch(r, e)) != GS_OK ||
-        (st = steps_by_batch(r) ? train_on_batches(r, e) : train_and_update(r, e)) != GS_OK)
-        return st == GS_EINTERRUPTED ? gs_run__stopped(r) : st;
+    GS_TRY(gs_run__place(r));
+    GS_TRY(evaluate_epoch(r, e));
+    GS_TRY(steps_by_batch(r) ? train_on_batches(r, e) : train_and_update(r, e));
     e->seconds = gs_now() - began;
     if (r->options.profile && r->batches != NULL)
         gs_run_batches_observe(r->batches, e, &r->profile);
@@ -452,10 +446,9 @@ static gs_status run_epoch(gs_run *r, gs_epoch_report *e)
 gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
 {
     const double began = gs_now();
-    gs_status st;
 
-    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_run__check_open(run)) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(run, "run"));
+    GS_TRY(gs_run__check_open(run));
     if (run->kind != GS_RUN_TRAIN)
         return gs_fail(GS_EINVAL, "run: was opened with GS_RUN_PREDICT; epochs need GS_RUN_TRAIN");
     gs_epoch_report e = {
@@ -464,7 +457,10 @@ gs_status gs_run_epoch(gs_run *run, gs_epoch_report *out)
         .accuracy = {NAN, NAN, NAN},
     };
     gs_figures_none(&e.figures, &run->session->labels);
-    if ((st = run_epoch(run, &e)) != GS_OK) {
+    gs_status st = run_epoch(run, &e);
+    if (st != GS_OK) {
+        if (st == GS_EINTERRUPTED)
+            (void)gs_run__stopped(run);
         run->state = st == GS_EINTERRUPTED && run->whole ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
         if (run->part.batches > 0) { /* what it took is not lost either */
             run->report.seconds += gs_now() - began;
@@ -496,64 +492,49 @@ static gs_status evaluate_vertices(gs_run *r, gs_exec_stats *x)
 {
     gs_session *const s = r->session;
     const uint32_t pass = s->pass.predict != GS_NONE ? s->pass.predict : s->pass.eval;
-    gs_exec_stats own = {0}, *const stats = x != NULL ? x : &own;
-    gs_status st;
 
-    gs_run_batches_pause(r->batches);
-    if ((st = gs_run__place(r)) == GS_OK)
-        st = gs_session_run(s, pass, 0, false, stats);
-    if (st != GS_OK) {
-        r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
-        if (st == GS_EINTERRUPTED)
-            (void)gs_run__stopped(r);
-        return gs_run__checkpoint_failed(r, st);
-    }
-    const double loss = gs_figures_loss(&s->labels, &stats->metrics);
-    if ((st = gs_run__check_evaluation(r, pass, loss, stats->metrics.rows[GS_SPLIT_TRAIN] > 0)) != GS_OK)
-        return gs_run__checkpoint_failed(r, st);
+    GS_TRY(gs_session_run(s, pass, 0, false, x));
+    const double loss = gs_figures_loss(&s->labels, &x->metrics);
+    GS_TRY(gs_run__check_evaluation(r, pass, loss, x->metrics.rows[GS_SPLIT_TRAIN] > 0));
     r->report.loss = loss;
-    set_figures(s, r->report.accuracy, &r->report.figures, &stats->metrics);
-    if (s->pass.ranked && (st = rank(&r->report.figures, s)) != GS_OK) {
-        r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
-        return gs_run__checkpoint_failed(r, st);
-    }
-    r->constant = r->kind == GS_RUN_TRAIN ? gs_figures_constant(r->control.judge, &s->labels, &stats->metrics,
+    set_figures(s, r->report.accuracy, &r->report.figures, &x->metrics);
+    if (s->pass.ranked)
+        GS_TRY(rank(&r->report.figures, s));
+    r->constant = r->kind == GS_RUN_TRAIN ? gs_figures_constant(r->control.judge, &s->labels, &x->metrics,
                                                                 r->options.label_smoothing)
                                           : NAN;
-    r->evaluated = true;
     r->has_logits = pass == s->pass.predict;
     return GS_OK;
 }
 
-static bool rows_are_wanted(const gs_run *r) { return r->options.logits != NULL || r->options.keep_logits; }
-
 /* Pairs have figures of their own; without layers the pass "predict" is for rows that are asked for. */
 static gs_status evaluate_pairs(gs_run *r, gs_exec_stats *x)
 {
-    gs_session *const s = r->session;
-    gs_exec_stats own = {0}, *const stats = x != NULL ? x : &own;
-    gs_status st;
+    const bool rows = r->options.logits != NULL || r->options.keep_logits;
 
-    gs_run_batches_pause(r->batches);
-    if ((st = gs_run__place(r)) == GS_OK &&
-        (st = gs_run_pairs_evaluate(r, 0, &r->report.figures, r->report.accuracy, &r->report.loss, stats)) == GS_OK &&
-        rows_are_wanted(r) && !r->has_logits)
-        st = gs_session_run(s, s->pass.predict, 0, false, stats);
-    if (st != GS_OK) {
-        r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
-        if (st == GS_EINTERRUPTED)
-            (void)gs_run__stopped(r);
-        return gs_run__checkpoint_failed(r, st);
-    }
+    GS_TRY(gs_run_pairs_evaluate(r, 0, &r->report.figures, r->report.accuracy, &r->report.loss, x));
+    if (rows && !r->has_logits)
+        GS_TRY(gs_session_run(r->session, r->session->pass.predict, 0, false, x));
     r->constant = NAN;
-    r->evaluated = true;
-    r->has_logits = r->has_logits || rows_are_wanted(r);
+    r->has_logits = r->has_logits || rows;
     return GS_OK;
 }
 
 gs_status gs_run__evaluate(gs_run *r, gs_exec_stats *x)
 {
-    return r->pairs != NULL ? evaluate_pairs(r, x) : evaluate_vertices(r, x);
+    gs_exec_stats own = {0}, *const stats = x != NULL ? x : &own;
+
+    gs_run_batches_pause(r->batches);
+    gs_status st = gs_run__place(r);
+    if (st == GS_OK)
+        st = r->pairs != NULL ? evaluate_pairs(r, stats) : evaluate_vertices(r, stats);
+    r->evaluated = st == GS_OK;
+    if (st == GS_OK)
+        return GS_OK;
+    r->state = st == GS_EINTERRUPTED ? GS_RUN_IS_STOPPED : GS_RUN_IS_FAILED;
+    if (st == GS_EINTERRUPTED)
+        (void)gs_run__stopped(r);
+    return gs_run__checkpoint_failed(r, st);
 }
 
 gs_status gs_run_evaluate(gs_run *run, gs_evaluation *out)

@@ -23,9 +23,12 @@ static gs_status begin_logits(gs_run *r, gs_outfile *o, uint64_t *offset, const 
     return gs_npy_create(o, offset, path, GS_F32, gs_run_vertices(r), r->session->classes);
 }
 
-static gs_status write_logits(gs_run *r, gs_outfile *o, uint64_t offset)
+static gs_status write_logits(gs_run *r, gs_outfile *o, uint64_t offset, bool argmax)
 {
-    const gs_logits_job job = gs_run__logits_job(r);
+    gs_logits_job job = gs_run__logits_job(r);
+
+    if (argmax)
+        job.form = GS_LOGITS_ARGMAX;
     return gs_logits_write(o, offset, &job);
 }
 
@@ -52,13 +55,6 @@ static gs_status check_forms(const gs_run *r)
     return GS_OK;
 }
 
-static gs_status write_argmax(gs_run *r)
-{
-    gs_logits_job job = gs_run__logits_job(r);
-    job.form = GS_LOGITS_ARGMAX;
-    return gs_logits_write(&r->files.argmax, r->files.argmax_offset, &job);
-}
-
 /* A score for each pair of .edges, or some for each source, or logits, which are not looked at yet. */
 static gs_status begin_scores(gs_run *r)
 {
@@ -81,19 +77,19 @@ static gs_status begin_scores(gs_run *r)
 gs_status gs_run__begin_files(gs_run *r)
 {
     const gs_train_options *const o = &r->options;
-    gs_status st = check_forms(r);
 
-    if (st == GS_OK && o->save != NULL)
-        st = gs_run__begin_weights(r, &r->files.weights, o->save);
-    if (st == GS_OK && o->logits != NULL)
-        st = begin_logits(r, &r->files.logits, &r->files.logits_offset, o->logits);
-    if (st == GS_OK && o->argmax != NULL)
-        st = gs_npy_create(&r->files.argmax, &r->files.argmax_offset, o->argmax, GS_I64, gs_run_vertices(r), 0);
-    if (st == GS_OK && o->scores != NULL)
-        st = begin_scores(r);
-    if (st == GS_OK && o->trace != NULL)
-        st = gs_outfile_begin(&r->files.trace, o->trace);
-    return st == GS_OK ? gs_metrics_log_open(&r->files.metrics, o->metrics) : st;
+    GS_TRY(check_forms(r));
+    if (o->save != NULL)
+        GS_TRY(gs_run__begin_weights(r, &r->files.weights, o->save));
+    if (o->logits != NULL)
+        GS_TRY(begin_logits(r, &r->files.logits, &r->files.logits_offset, o->logits));
+    if (o->argmax != NULL)
+        GS_TRY(gs_npy_create(&r->files.argmax, &r->files.argmax_offset, o->argmax, GS_I64, gs_run_vertices(r), 0));
+    if (o->scores != NULL)
+        GS_TRY(begin_scores(r));
+    if (o->trace != NULL)
+        GS_TRY(gs_outfile_begin(&r->files.trace, o->trace));
+    return gs_metrics_log_open(&r->files.metrics, o->metrics);
 }
 
 /* {"version": ..., "plan": ...}: what a trace stands beside; NULL where memory is short. The caller frees it. */
@@ -153,9 +149,9 @@ gs_status gs_run__write_files(gs_run *r)
     gs_status st = GS_OK;
 
     if (f->logits.path != NULL)
-        st = write_logits(r, &f->logits, f->logits_offset);
+        st = write_logits(r, &f->logits, f->logits_offset, false);
     if (st == GS_OK && f->argmax.path != NULL)
-        st = write_argmax(r);
+        st = write_logits(r, &f->argmax, f->argmax_offset, true);
     if (st == GS_OK && f->scores.path != NULL)
         st = gs_run_pairs_score(r);
     if (st == GS_OK && f->weights.path != NULL)
@@ -227,7 +223,7 @@ gs_status gs_run_write_logits(gs_run *run, const char *path)
     if (gs_ranks_self() > 0)
         return give_rows(run, GS_OK);
     if ((st = begin_logits(run, &o, &offset, path)) == GS_OK)
-        st = write_logits(run, &o, offset);
+        st = write_logits(run, &o, offset, false);
     GS_TRY(give_rows(run, st));
     return gs_outfile_finish(&o);
 }

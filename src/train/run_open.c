@@ -89,37 +89,42 @@ static gs_status open_on_batches(gs_session **out, gs_session_config *config, gs
 }
 
 /* What batches of pairs take beside the session is known before it is planned. */
+static gs_status count_pairs(gs_session_config *config, gs_param param[GS_PAIR_PARAMS], bool seeds)
+{
+    const gs_train_options *const o = config->options;
+    const bool trains = config->purpose == GS_FOR_TRAINING;
+    GS_ENDS(gs_store_close_at) gs_store *store = NULL;
+    GS_ENDS(gs_run_pairs_close_at) gs_run_pairs *pairs = NULL;
+
+    GS_TRY(gs_run_pairs_are_rows_alone(&config->rows_alone, o));
+    if (seeds && config->rows_alone)
+        return gs_fail(GS_EINVAL, ".seeds edges: the model has no layer that neighbours' messages come to; leave it "
+                       "out");
+    if (config->rows_alone && gs_ranks_count() == 1 && strcmp(o->device, "cpu") != 0)
+        return gs_fail(GS_EUNSUPPORTED, ".device %s: rows without a layer are learned, and scored, by processors; use "
+                       "cpu", o->device);
+    GS_TRY(gs_session_open_store(&store, config->store));
+    if (trains && gs_store_get_shard(store) != NULL)
+        return gs_fail(GS_EUNSUPPORTED, "%s: a shard has none of its store's pairs to train on; give ranks the whole "
+                       "store", config->store);
+    config->pair_params = gs_run_pairs_params(param, store, o);
+    config->pairs = param;
+    if (!trains)
+        return o->edges != NULL ? gs_run_pairs_score_bytes(&config->beside_bytes, store, o) : GS_OK;
+    if (seeds)
+        return GS_OK;
+    GS_TRY(gs_run_pairs_open(&pairs, store, o, config->rows_alone));
+    config->beside_bytes = gs_run_pairs_bytes(pairs);
+    config->on_batches = config->rows_alone;
+    return GS_OK;
+}
+
 static gs_status open_on_pairs(gs_session **out, gs_session_config *config, gs_run_batches **batches)
 {
     const bool seeds = config->purpose == GS_FOR_TRAINING && gs_run_pairs_are_seeds(config->options);
-    gs_store *store = NULL;
-    gs_run_pairs *pairs = NULL;
     gs_param param[GS_PAIR_PARAMS];
-    gs_status st = gs_run_pairs_are_rows_alone(&config->rows_alone, config->options);
+    gs_status st = count_pairs(config, param, seeds);
 
-    if (st == GS_OK && seeds && config->rows_alone)
-        st = gs_fail(GS_EINVAL, ".seeds edges: the model has no layer that neighbours' messages come to; leave it out");
-    if (st == GS_OK && config->rows_alone && gs_ranks_count() == 1 && strcmp(config->options->device, "cpu") != 0)
-        st = gs_fail(GS_EUNSUPPORTED, ".device %s: rows without a layer are learned, and scored, by processors; use "
-                     "cpu", config->options->device);
-    if (st == GS_OK)
-        st = gs_session_open_store(&store, config->store);
-    if (st == GS_OK && config->purpose == GS_FOR_TRAINING && gs_store_get_shard(store) != NULL)
-        st = gs_fail(GS_EUNSUPPORTED, "%s: a shard has none of its store's pairs to train on; give ranks the whole "
-                     "store", config->store);
-    if (st == GS_OK) {
-        config->pair_params = gs_run_pairs_params(param, store, config->options);
-        config->pairs = param;
-    }
-    if (st == GS_OK && config->purpose == GS_FOR_PREDICTION && config->options->edges != NULL)
-        st = gs_run_pairs_score_bytes(&config->beside_bytes, store, config->options);
-    if (st == GS_OK && config->purpose == GS_FOR_TRAINING && !seeds &&
-        (st = gs_run_pairs_open(&pairs, store, config->options, config->rows_alone)) == GS_OK) {
-        config->beside_bytes = gs_run_pairs_bytes(pairs);
-        config->on_batches = config->rows_alone;
-    }
-    gs_run_pairs_close(pairs);
-    gs_store_close(store);
     if (st == GS_OK)
         st = seeds ? open_on_batches(out, config, batches) : gs_session_open(out, config);
     config->pairs = NULL;
@@ -299,12 +304,12 @@ static gs_status open_session(gs_run *r, const char *store, uint64_t process_byt
     const bool same = c != NULL && strcmp(c->device, r->options.device) == 0;
     gs_session_earlier earlier = {0};
 
-    if (same)
+    if (same) {
         earlier = (gs_session_earlier){.host_memory = c->host_memory, .device_memory = c->device_memory,
                                        .cost = c->cost, .host_cost = c->host_cost, .batch_rates = c->batch_rates,
                                        .device = c->taken[0] != '\0' ? c->taken : NULL, .epochs = c->epochs};
-    if (same)
         memcpy(earlier.batch_rate, c->batch_rate, sizeof(earlier.batch_rate));
+    }
     return gs_run__open_session(&r->session, store, &r->options, r->kind,
                                 same && process_bytes == 0 ? c->process_bytes : process_bytes, same ? &earlier : NULL,
                                 r->first, &r->batches);
@@ -339,8 +344,8 @@ static void say(const gs_run *r, const char *what, const gs_run *run)
 static gs_status start_session(gs_run *r)
 {
     say(r, "preparing the run", NULL);
-    const gs_status st = gs_session_start(r->session);
-    return st == GS_OK ? start_batches(r) : st;
+    GS_TRY(gs_session_start(r->session));
+    return start_batches(r);
 }
 
 /* Once more where another store has taken the place of this one meanwhile. A run that goes on keeps to its store. */
@@ -369,21 +374,20 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
 /* Everything but the memory of the run itself. */
 static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 {
-    const gs_train_options *const o = &r->options;
-    gs_status st;
-
     r->whole = true;
-    r->optim = gs_optim_open(o);
-    if ((st = gs_outputs_check(o, r->kind, store)) != GS_OK || (st = gs_run__identify_model(r)) != GS_OK ||
-        (st = gs_run__find_checkpoint(r, store)) != GS_OK || (st = gs_run__begin_checkpoints(r)) != GS_OK ||
-        (st = open_and_start(r, store, process_bytes)) != GS_OK)
-        return st;
+    r->optim = gs_optim_open(&r->options);
+    GS_TRY(gs_outputs_check(&r->options, r->kind, store));
+    GS_TRY(gs_run__identify_model(r));
+    GS_TRY(gs_run__find_checkpoint(r, store));
+    GS_TRY(gs_run__begin_checkpoints(r));
+    GS_TRY(open_and_start(r, store, process_bytes));
     say(r, "starting the run", r);
-    if ((st = start_weights(r)) != GS_OK ||
-        (st = gs_run__begin_lines(r)) != GS_OK || (st = gs_run__begin_files(r)) != GS_OK ||
-        (st = gs_kept_lines_pour(&r->saver.lines, &r->files.metrics)) != GS_OK || (st = gs_run__place(r)) != GS_OK ||
-        (st = gs_run__resume_state(r)) != GS_OK)
-        return st;
+    GS_TRY(start_weights(r));
+    GS_TRY(gs_run__begin_lines(r));
+    GS_TRY(gs_run__begin_files(r));
+    GS_TRY(gs_kept_lines_pour(&r->saver.lines, &r->files.metrics));
+    GS_TRY(gs_run__place(r));
+    GS_TRY(gs_run__resume_state(r));
     gs_run__warn(r->session);
     r->report.open_seconds = gs_now() - r->began;
     return GS_OK;
@@ -393,12 +397,12 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
 static gs_status check_features(const char *store, const gs_provenance *p, const char *weights)
 {
     GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-    gs_status st = gs_session_open_store(&s, store);
 
-    if (st == GS_OK && p->summary.features != 0 && gs_store_get_info(s)->features != p->summary.features)
-        st = gs_fail(GS_EINVAL, "%s: has %u features a vertex; the weights %s were trained on %u", store,
-                     gs_store_get_info(s)->features, weights, p->summary.features);
-    return st;
+    GS_TRY(gs_session_open_store(&s, store));
+    if (p->summary.features == 0 || gs_store_get_info(s)->features == p->summary.features)
+        return GS_OK;
+    return gs_fail(GS_EINVAL, "%s: has %u features a vertex; the weights %s were trained on %u", store,
+                   gs_store_get_info(s)->features, weights, p->summary.features);
 }
 
 /* Takes the options; a prediction's come from its weights where these have them. */
@@ -407,11 +411,10 @@ static gs_status take_options(gs_run *r, const char *store, const gs_train_optio
     GS_ENDS(gs_provenance_free) gs_provenance p = {0};
     char device[GS_DEVICE_WORDS];
     gs_train_options o;
-    gs_status st = gs_train_options_read(&o, given);
 
-    if (st != GS_OK || (st = gs_run__join(&o, r->kind, device)) != GS_OK ||
-        (st = gs_run__take_folder(&r->folder, store)) != GS_OK)
-        return st;
+    GS_TRY(gs_train_options_read(&o, given));
+    GS_TRY(gs_run__join(&o, r->kind, device));
+    GS_TRY(gs_run__take_folder(&r->folder, store));
     store = r->folder;
     if (r->kind == GS_RUN_TRAIN && o.classes != 0)
         return gs_fail(GS_EINVAL, ".classes %u: is of predictions; labels say how many there are to train on",
@@ -422,34 +425,25 @@ static gs_status take_options(gs_run *r, const char *store, const gs_train_optio
     if (r->kind == GS_RUN_TRAIN && o.embeddings)
         return gs_fail(GS_EINVAL, ".embeddings: are of predictions; train with .save, and predict with those weights");
     if (r->kind == GS_RUN_PREDICT) {
-        st = check_features(store, &p, "");
-        if (st == GS_OK && o.init != NULL && (st = gs_provenance_read(&p, o.init)) == GS_OK)
-            st = check_features(store, &p, o.init);
-        if (st == GS_OK)
-            st = gs_provenance_complete(&o, &p, o.init != NULL ? o.init : "the run");
+        GS_TRY(check_features(store, &p, ""));
+        if (o.init != NULL) {
+            GS_TRY(gs_provenance_read(&p, o.init));
+            GS_TRY(check_features(store, &p, o.init));
+        }
+        GS_TRY(gs_provenance_complete(&o, &p, o.init != NULL ? o.init : "the run"));
         r->first = (gs_variant){.no_move = p.no_move ? GS_TAKEN_AS_TRAINED : GS_NOT_TAKEN,
                                 .no_fuse = p.no_fuse ? GS_TAKEN_AS_TRAINED : GS_NOT_TAKEN};
     }
-    if (st == GS_OK)
-        st = gs_train_options_own(&r->options, &r->texts, &o);
-    return st;
-}
-
-/* Whoever asks it how far it is stops before. */
-static void close_unopened(gs_run *r)
-{
-    say(r, "closing the run", NULL);
-    gs_run_close(r);
+    return gs_train_options_own(&r->options, &r->texts, &o);
 }
 
 gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind,
                              uint64_t process_bytes)
 {
     gs_run *r = NULL;
-    gs_status st;
 
-    if ((st = gs_check_argument(out, "out")) != GS_OK || (st = gs_check_argument(store, "store")) != GS_OK)
-        return st;
+    GS_TRY(gs_check_argument(out, "out"));
+    GS_TRY(gs_check_argument(store, "store"));
     if (kind != GS_RUN_TRAIN && kind != GS_RUN_PREDICT)
         return gs_fail(GS_EINVAL, "kind %d: is neither GS_RUN_TRAIN nor GS_RUN_PREDICT", (int)kind);
     if ((r = gs_calloc(1, sizeof(*r))) == NULL)
@@ -458,15 +452,18 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     r->saver.folder = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
     r->kind = kind;
     r->began = gs_now();
-    if ((st = take_options(r, store, options)) == GS_OK)
+    gs_status st = take_options(r, store, options);
+    if (st == GS_OK)
         st = open_run(r, r->folder, process_bytes);
     st = gs_ranks_agree(st);
     if (st == GS_OK && r->options.profile)
         gs_profile_begin(&r->profile);
-    if (st == GS_OK)
+    if (st == GS_OK) {
         *out = r;
-    else
-        close_unopened(r);
+    } else {
+        say(r, "closing the run", NULL); /* whoever asks it how far it is stops before */
+        gs_run_close(r);
+    }
     return st;
 }
 

@@ -62,11 +62,11 @@ gs_status gs_run_pairs_are_rows_alone(bool *out, const gs_train_options *o)
 {
     GS_ENDS(gs_model_close_at) gs_model *m = NULL;
     GS_ENDS(gs_model_close_at) gs_model *rows = NULL;
-    gs_status st = gs_session_open_model(&m, o);
 
-    if (st == GS_OK && (st = gs_model_open(&rows, "embedding")) == GS_OK)
-        *out = gs_model_text_id(m) == gs_model_text_id(rows);
-    return st;
+    GS_TRY(gs_session_open_model(&m, o));
+    GS_TRY(gs_model_open(&rows, "embedding"));
+    *out = gs_model_text_id(m) == gs_model_text_id(rows);
+    return GS_OK;
 }
 
 bool gs_run_pairs_have_labels(const gs_train_options *o)
@@ -261,18 +261,17 @@ static gs_status open_labels(gs_run_pairs *p, const gs_store *store, const gs_tr
     gs_label_step_options of_step = gs_run_pairs__label_options(store, o);
     gs_pair_batch_options of_batches = {.seed = o->seed, .batch_size = gs_count(o, batch_size), .negatives = 1,
                                         .stop = o->stop, .labels = true};
-    gs_status st = check_labels(store, o);
 
-    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK; k++) {
+    GS_TRY(check_labels(store, o));
+    for (uint32_t k = 0; k < GS_LINK_SPLITS; k++) {
         gs_pair_batches *const b = k == 0 ? &p->batches : &p->judged[k];
         of_batches.split = k;
-        if (!gs_pair_source_is_there(store, k) || (st = gs_pair_batches_open(b, store, &of_batches)) != GS_OK)
+        if (!gs_pair_source_is_there(store, k))
             continue;
+        GS_TRY(gs_pair_batches_open(b, store, &of_batches));
         p->most_rows = GS_MAX(p->most_rows, b->most_rows);
         of_step.most_pairs = GS_MAX(of_step.most_pairs, b->most_pairs);
     }
-    if (st != GS_OK)
-        return st;
     p->ends = 1;
     p->figures = (gs_session_labels){.task = are_classes(o) ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS,
                                      .columns = of_step.columns};
@@ -283,9 +282,9 @@ static gs_status open_labels(gs_run_pairs *p, const gs_store *store, const gs_tr
     if (p->found == NULL || p->figures.moments == NULL)
         return gs_fail(GS_ENOMEM, "no memory for figures of labels");
     of_step.threads = GS_MAX(of_step.threads / p->scorers, 1);
-    for (uint32_t d = 0; d < p->scorers && st == GS_OK; d++)
-        st = gs_label_step_open(&p->scorer[d].labels, &of_step);
-    return st != GS_OK ? st : take_names(p, store, o);
+    for (uint32_t d = 0; d < p->scorers; d++)
+        GS_TRY(gs_label_step_open(&p->scorer[d].labels, &of_step));
+    return take_names(p, store, o);
 }
 
 static gs_status open_batches(gs_run_pairs *p, const gs_store *store, const gs_train_options *o)
@@ -320,8 +319,7 @@ gs_pair_rank_options gs_run_pairs__rank_options(const gs_store *store, const gs_
 gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone)
 {
     const gs_pair_rank_options of_ranks = gs_run_pairs__rank_options(store, o);
-    gs_run_pairs *p = gs_calloc(1, sizeof(*p));
-    gs_status st;
+    GS_ENDS(gs_run_pairs_close_at) gs_run_pairs *p = gs_calloc(1, sizeof(*p));
 
     if (p == NULL)
         return gs_fail(GS_ENOMEM, "no memory for a run of pairs");
@@ -336,14 +334,12 @@ gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_
     p->scorers = p->seeds ? GS_MAX(gs_device_count(o->device), 1) : 1;
     for (uint32_t d = 0; d < p->scorers; d++)
         p->scorer[d].of = p;
-    st = p->labelled ? open_labels(p, store, o) : open_batches(p, store, o);
-    if (st == GS_OK && !p->labelled)
-        st = gs_pair_ranks_open(&p->ranks, &of_ranks);
-    if (st == GS_OK)
-        *out = p;
-    else
-        gs_run_pairs_close(p);
-    return st;
+    GS_TRY(p->labelled ? open_labels(p, store, o) : open_batches(p, store, o));
+    if (!p->labelled)
+        GS_TRY(gs_pair_ranks_open(&p->ranks, &of_ranks));
+    *out = p;
+    p = NULL;
+    return GS_OK;
 }
 
 void gs_run_pairs_close(gs_run_pairs *p)
@@ -407,20 +403,12 @@ static void run_batch(pair_scorer *x, const gs_pair_batch *batch, const gs_decod
         gs_pair_step_run(&x->step, batch, values, d, loss);
 }
 
-static gs_status check_stop(const gs_run *r)
-{
-    bool stop;
-
-    GS_TRY(gs_run__asked_to_stop(r, &stop));
-    return stop ? gs_fail(GS_EINTERRUPTED, "interrupted") : GS_OK;
-}
-
 /* Rows that pairs are judged by. */
 static gs_status fetch(void *context, const gs_row_list *list, uint32_t width, float *to)
 {
     gs_run *const r = context;
     (void)width;
-    GS_TRY(check_stop(r));
+    GS_TRY(gs_run__check_stop(r));
     return gs_session_read_rows(r->session, r->session->pairs.judged, list, to);
 }
 
@@ -498,11 +486,6 @@ static gs_status bring(gs_run *r, uint32_t array, const gs_pair_batch *batch)
     return gs_session_read_rows(r->session, array, &p->list, batch_rows(p->scorer));
 }
 
-static gs_status bring_rows(gs_run *r, const gs_pair_batch *batch)
-{
-    return bring(r, r->session->pairs.rows, batch);
-}
-
 static gs_status train_batch(gs_run *r, gs_epoch_report *e)
 {
     gs_run_pairs *const p = r->pairs;
@@ -514,7 +497,7 @@ static gs_status train_batch(gs_run *r, gs_epoch_report *e)
     gs_status st;
 
     GS_TRY(gs_pair_batches_next(&p->batches, &batch));
-    GS_TRY(bring_rows(r, &batch));
+    GS_TRY(bring(r, r->session->pairs.rows, &batch));
     gs_params_zero_grads(params);
     run_batch(p->scorer, &batch, &values, &d, &loss);
     GS_TRY(gs_run__check_pass(r, e->epoch, loss));
@@ -565,7 +548,7 @@ gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e)
     part->of = p->batches.batches;
     say_how_far(p, part->batches);
     while (st == GS_OK && part->batches < part->of) {
-        if ((st = check_stop(r)) != GS_OK || (st = train_batch(r, e)) != GS_OK)
+        if ((st = gs_run__check_stop(r)) != GS_OK || (st = train_batch(r, e)) != GS_OK)
             break;
         part->batches++;
         say_how_far(p, part->batches);
@@ -660,7 +643,7 @@ static gs_status add_step(gs_run *r, uint32_t epoch, uint32_t first, double *los
     part_of_step own = {0}, all[GS_RANKS_MOST];
     gs_pair_batch batch;
 
-    GS_TRY(check_stop(r));
+    GS_TRY(gs_run__check_stop(r));
     if (self < ranks) {
         GS_TRY(gs_pair_batches_seek(&p->batches, epoch, first + self));
         GS_TRY(gs_pair_batches_next(&p->batches, &batch));
@@ -685,11 +668,9 @@ static gs_status add_step(gs_run *r, uint32_t epoch, uint32_t first, double *los
     return GS_OK;
 }
 
-static void close_at(gs_run_pairs **p) { gs_run_pairs_close(*p); }
-
 gs_status gs_run_pairs_sent(uint64_t *out, gs_session *s)
 {
-    GS_ENDS(close_at) gs_run_pairs *p = NULL;
+    GS_ENDS(gs_run_pairs_close_at) gs_run_pairs *p = NULL;
     const gs_train_options *const o = s->config.options;
     gs_pair_batch batch;
 
@@ -741,47 +722,40 @@ gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stat
     gs_session *const s = r->session;
     const gs_exec_column column = {.array = s->pairs.upstream, .write = true};
     const uint64_t *const swept = s->run.swept, before[] = {swept[0], swept[1], swept[2]};
+    const bool there = r->has_logits && s->pass.forward == s->pass.predict;
     gs_exec_stats forward = {0};
     double loss;
-    gs_status st = GS_OK;
 
-    if (!r->has_logits || s->pass.forward != s->pass.predict)
-        st = gs_session_run(s, s->pass.forward, e->epoch, false, &forward);
-    gs_run__add_stats(e, &forward);
     r->has_logits = false;
+    if (!there)
+        GS_TRY(gs_session_run(s, s->pass.forward, e->epoch, false, &forward));
+    gs_run__add_stats(e, &forward);
     const double began = gs_now();
-    if (st != GS_OK || (st = gs_session_sweep(s, &column, 1, false, clear_rows, &p->width)) != GS_OK ||
-        (st = add_batches(r, e->epoch, &loss)) != GS_OK)
-        return st;
+    GS_TRY(gs_session_sweep(s, &column, 1, false, clear_rows, &p->width));
+    GS_TRY(add_batches(r, e->epoch, &loss));
     say_how_far(p, NOT_AT_PAIRS);
     e->compute_seconds += gs_now() - began;
     GS_TRY(count_swept(e, swept, before, GS_OK));
     e->loss = loss / ((double)p->batches.source.pairs * p->ends);
     GS_TRY(gs_run__check_pass(r, e->epoch, e->loss));
-    st = gs_session_run(s, s->pass.train, e->epoch, false, x);
+    GS_TRY(gs_session_run(s, s->pass.train, e->epoch, false, x));
     take_gradient(r);
-    return st;
+    return GS_OK;
 }
 
 /* ---- evaluation ------------------------------------------------------------- */
 
-static void note_number(gs_label_moments *m, double value)
-{
-    const double off = value - m->mean;
-
-    m->count += 1;
-    m->mean += off / m->count;
-    m->squares += off * (value - m->mean);
-}
-
 /* Labels of the batch, where they are numbers. */
 static void note_numbers(gs_run_pairs *p, const gs_pair_batch *batch, uint32_t split)
 {
+    gs_label_moments *const m = &p->figures.moments[split];
+
     for (uint32_t k = 0; k < batch->pairs && p->figures.task == GS_TRAIN_TASK_REGRESS; k++) {
         float number;
         memcpy(&number, &batch->label[k], sizeof(number));
-        note_number(&p->figures.moments[split],
-                    p->scorer->labels.o.label_type == GS_I32 ? (double)(int32_t)batch->label[k] : (double)number);
+        const double value = p->scorer->labels.o.label_type == GS_I32 ? (double)(int32_t)batch->label[k]
+                                                                      : (double)number;
+        gs_label_moments_add(m, value);
     }
 }
 
@@ -796,7 +770,7 @@ static gs_status judge_labels(gs_run *r, gs_metrics *m)
         GS_TRY(b->source.store != NULL ? gs_pair_batches_seek(b, 0, 0) : GS_OK);
         for (uint32_t k = 0; k < b->batches; k++) {
             gs_pair_batch batch;
-            GS_TRY(check_stop(r));
+            GS_TRY(gs_run__check_stop(r));
             GS_TRY(gs_pair_batches_next(b, &batch));
             GS_TRY(bring(r, r->session->pairs.judged, &batch));
             gs_label_step_forward(&p->scorer->labels, &batch, &values);

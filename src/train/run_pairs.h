@@ -33,6 +33,7 @@ uint32_t gs_run_pairs_params(gs_param out[GS_PAIR_PARAMS], const gs_store *store
  * reads where pairs are. */
 gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone);
 void gs_run_pairs_close(gs_run_pairs *p); /* NULL is allowed */
+GS_ENDS_BY(gs_run_pairs, gs_run_pairs_close)
 uint64_t gs_run_pairs_bytes(const gs_run_pairs *p);
 /* Of seeds: they, whose order no one else asks for while batches are drawn of them; and the loss of these batches. */
 gs_seed_source gs_run_pairs_seeds(gs_run_pairs *p);

@@ -26,11 +26,9 @@ _Static_assert(1u GS_TRAIN_OPTION_MAP(ONE) <= OPTIONS_MOST, "each option has a p
 
 gs_status gs_join_ranks(uint32_t *rank, uint32_t *ranks)
 {
-    gs_status st;
-
-    if ((st = gs_check_argument(rank, "rank")) != GS_OK || (st = gs_check_argument(ranks, "ranks")) != GS_OK)
-        return st;
-    st = gs_ranks_open();
+    GS_TRY(gs_check_argument(rank, "rank"));
+    GS_TRY(gs_check_argument(ranks, "ranks"));
+    const gs_status st = gs_ranks_open();
     *rank = gs_ranks_self();
     *ranks = gs_ranks_count();
     return st;
@@ -148,7 +146,9 @@ gs_status gs_run__folder(char **out, const char *store)
 {
     const uint32_t self = gs_ranks_self(), ranks = gs_ranks_count();
     const bool list = strchr(store, ',') != NULL && gs_path_is_absent(store);
-    char name[16], *dir, *own;
+    GS_FREED char *dir = NULL;
+    GS_FREED char *own = NULL;
+    char name[16];
     uint32_t places = 1;
 
     for (const char *c = store; list && (c = strchr(c, ',')) != NULL; c++)
@@ -158,20 +158,14 @@ gs_status gs_run__folder(char **out, const char *store)
                        ranks == 1 ? "is" : "are", ranks);
     dir = list ? place_in_list(store, self) : gs_strdup(store);
     snprintf(name, sizeof(name), "%u", self);
-    own = dir == NULL ? NULL : gs_path_join(dir, name);
-    if (own == NULL) {
-        gs_free(dir);
+    if (dir == NULL || (own = gs_path_join(dir, name)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", store);
-    }
     const bool shards = !gs_store_is_at(dir) && gs_store_has_shard(dir, GS_SHARDS_MOST);
-    if (shards && !gs_store_has_shard(dir, self)) {
-        const gs_status st = gs_fail(GS_ENOTFOUND, "%s: there is no shard for rank %u", own, self);
-        gs_free(own);
-        gs_free(dir);
-        return st;
-    }
-    *out = shards ? own : dir;
-    gs_free(shards ? dir : own);
+    if (shards && !gs_store_has_shard(dir, self))
+        return gs_fail(GS_ENOTFOUND, "%s: there is no shard for rank %u", own, self);
+    char **const taken = shards ? &own : &dir;
+    *out = *taken;
+    *taken = NULL;
     return GS_OK;
 }
 
@@ -203,13 +197,13 @@ gs_status gs_run__take_folder(char **out, const char *store)
 
 gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_DEVICE_WORDS])
 {
-    gs_status st = gs_ranks_open();
-
-    if (st != GS_OK || gs_ranks_count() == 1)
-        return st;
+    GS_TRY(gs_ranks_open());
+    if (gs_ranks_count() == 1)
+        return GS_OK;
     gs_ranks_watch(o->io_timeout);
-    if ((st = compare(o)) != GS_OK || (st = check_kind(o, kind)) != GS_OK || (st = take_device(o, device)) != GS_OK)
-        return st;
+    GS_TRY(compare(o));
+    GS_TRY(check_kind(o, kind));
+    GS_TRY(take_device(o, device));
     if (gs_ranks_self() == 0)
         return GS_OK;
     o->keep_logits = o->keep_logits || o->logits != NULL || o->argmax != NULL; /* its passes store the same rows */
@@ -221,16 +215,12 @@ gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_DEV
 /* ---- together ------------------------------------------------------------- */
 
 /* Whoever is asked, all stop. */
-gs_status gs_run__asked_to_stop(const gs_run *r, bool *stop)
+gs_status gs_run__check_stop(const gs_run *r)
 {
-    const uint8_t own = r->options.stop != NULL && *r->options.stop;
-    uint8_t all[GS_RANKS_MOST] = {0};
-    const gs_status st = gs_ranks_gather(all, &own, sizeof(own));
+    uint64_t asked = r->options.stop != NULL && *r->options.stop;
 
-    *stop = false;
-    for (uint32_t k = 0; k < gs_ranks_count(); k++)
-        *stop = *stop || all[k] != 0;
-    return st;
+    GS_TRY(gs_ranks_sum_u64(&asked, 1));
+    return asked > 0 ? gs_fail(GS_EINTERRUPTED, "interrupted") : GS_OK;
 }
 
 bool gs_run__tables_are_shared(const gs_run *r) { return gs_ranks_count() > 1 && r->session->program->tables > 0; }

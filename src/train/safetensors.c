@@ -1,6 +1,7 @@
 /* safetensors.c - which tensors of a program such a file has, in which order and shape, and how it is written. */
 #include "train/safetensors.h"
 
+#include <endian.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -66,13 +67,6 @@ static bool add_entry(cJSON *header, const char *name, const char *dtype, uint32
            cJSON_AddItemToArray(span, cJSON_CreateNumber((double)end));
 }
 
-static bool add_tensor(cJSON *header, const gs_param *q, uint64_t begin, uint64_t end)
-{
-    uint64_t size[3];
-    const uint32_t dims = gs_safetensors_shape(size, q);
-    return add_entry(header, q->name, q->counter ? "I64" : "F32", dims, size, begin, end);
-}
-
 static uint64_t table_bytes(const gs_table *t, uint64_t vertices) { return vertices * t->width * sizeof(float); }
 
 /* In files; dimensions. */
@@ -104,59 +98,51 @@ static char *header_text(const gs_program *p, float *const *value, const gs_safe
 {
     GS_ENDS(cJSON_Delete_at) cJSON *const header = cJSON_CreateObject();
     cJSON *const meta = header == NULL ? NULL : cJSON_AddObjectToObject(header, "__metadata__");
-    char *text = NULL;
-    uint64_t at = 0;
+    uint64_t at = 0, size[3];
 
     /* "format": "pt" is what Python's loaders look for. */
     if (meta == NULL || cJSON_AddStringToObject(meta, "format", "pt") == NULL)
-        return text;
+        return NULL;
     for (uint32_t k = 0; k < notes; k++)
         if (cJSON_AddStringToObject(meta, note[k].key, note[k].value) == NULL)
-            return text;
+            return NULL;
     for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
-        const uint64_t bytes = value[i] == NULL ? 0 : file_bytes(&p->param[i]);
-        if (value[i] != NULL && !add_tensor(header, &p->param[i], at, at + bytes))
-            return text;
-        at += bytes;
+        const gs_param *const q = &p->param[i];
+        if (value[i] == NULL)
+            continue;
+        const uint32_t dims = gs_safetensors_shape(size, q);
+        const uint64_t end = at + file_bytes(q);
+        if (!add_entry(header, q->name, q->counter ? "I64" : "F32", dims, size, at, end))
+            return NULL;
+        at = end;
     }
-    if (!add_tables(header, p, tables, at))
-        return text;
-    text = cJSON_PrintUnformatted(header);
-    return text;
-}
-
-static void store_u64(unsigned char out[8], uint64_t v)
-{
-    for (int i = 0; i < 8; i++)
-        out[i] = (unsigned char)(v >> (8 * i));
+    return add_tables(header, p, tables, at) ? cJSON_PrintUnformatted(header) : NULL;
 }
 
 /* The header behind its length, padded with spaces to a multiple of 8, in one piece of `*bytes`; free with
- * gs_free(). */
+ * gs_free(), also after a failure. */
 static gs_status make_head(char **out, uint64_t *bytes, const gs_program *p, float *const *value,
                            const gs_safetensors_tables *tables, const gs_safetensors_note *note, uint32_t notes,
                            const char *path)
 {
-    char *const text = header_text(p, value, tables, note, notes), *head = NULL;
+    char *const text = header_text(p, value, tables, note, notes);
     const size_t length = text == NULL ? 0 : strlen(text), padded = (size_t)gs_align_up(length, 8);
+    const uint64_t prefix = htole64(padded);
+    gs_status st = GS_OK;
 
-    if (text == NULL || (head = gs_malloc(8 + padded)) == NULL) {
-        cJSON_free(text);
-        return gs_fail(GS_ENOMEM, "%s: no memory for the header", path);
+    if (text == NULL || (*out = gs_malloc(8 + padded)) == NULL) {
+        st = gs_fail(GS_ENOMEM, "%s: no memory for the header", path);
+    } else if (padded > GS_SAFETENSORS_HEADER_LIMIT) {
+        st = gs_fail(GS_EINVAL, "%s: the header would have %zu bytes, of which readers take %u", path, padded,
+                     GS_SAFETENSORS_HEADER_LIMIT);
+    } else {
+        memcpy(*out, &prefix, 8);
+        memcpy(*out + 8, text, length);
+        memset(*out + 8 + length, ' ', padded - length);
+        *bytes = 8 + padded;
     }
-    if (padded > GS_SAFETENSORS_HEADER_LIMIT) {
-        cJSON_free(text);
-        gs_free(head);
-        return gs_fail(GS_EINVAL, "%s: the header would have %zu bytes, of which readers take %u", path, padded,
-                       GS_SAFETENSORS_HEADER_LIMIT);
-    }
-    store_u64((unsigned char *)head, padded);
-    memcpy(head + 8, text, length);
-    memset(head + 8 + length, ' ', padded - length);
     cJSON_free(text);
-    *out = head;
-    *bytes = 8 + padded;
-    return GS_OK;
+    return st;
 }
 
 gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *const *value,
@@ -164,13 +150,13 @@ gs_status gs_safetensors_reserve(gs_outfile *o, const gs_program *p, float *cons
 {
     GS_FREED char *head = NULL;
     uint64_t bytes = 0;
-    const gs_status st = make_head(&head, &bytes, p, value, tables, NULL, 0, o->path);
 
+    GS_TRY(make_head(&head, &bytes, p, value, tables, NULL, 0, o->path));
     for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++)
         bytes += value[i] == NULL ? 0 : file_bytes(&p->param[i]);
     for (uint32_t t = 0; tables != NULL && t < p->tables; t++)
         bytes += table_bytes(&p->table[t], tables->vertices);
-    return st != GS_OK ? st : gs_outfile_reserve(o, bytes);
+    return gs_outfile_reserve(o, bytes);
 }
 
 gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const *value,
@@ -179,24 +165,22 @@ gs_status gs_safetensors_write(gs_outfile *o, const gs_program *p, float *const 
 {
     GS_FREED char *head = NULL;
     uint64_t at = 0;
-    gs_status st = make_head(&head, &at, p, value, tables, note, notes, o->path);
 
-    if (st == GS_OK)
-        st = gs_outfile_write(o, head, at, 0);
-    for (uint32_t k = 0, i; st == GS_OK && (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
-        const uint64_t bytes = file_bytes(&p->param[i]);
-        unsigned char count[sizeof(int64_t)];
+    GS_TRY(make_head(&head, &at, p, value, tables, note, notes, o->path));
+    GS_TRY(gs_outfile_write(o, head, at, 0));
+    for (uint32_t k = 0, i; (i = gs_safetensors_param(p, k)) != GS_NONE; k++) {
         if (value[i] == NULL)
             continue;
-        store_u64(count, p->param[i].counter ? (uint64_t)value[i][0] : 0);
-        st = gs_outfile_write(o, p->param[i].counter ? (const void *)count : value[i], bytes, at);
+        const uint64_t bytes = file_bytes(&p->param[i]);
+        const uint64_t count = htole64(p->param[i].counter ? (uint64_t)value[i][0] : 0);
+        GS_TRY(gs_outfile_write(o, p->param[i].counter ? (const void *)&count : value[i], bytes, at));
         at += bytes;
     }
-    for (uint32_t t = 0; tables != NULL && t < p->tables && st == GS_OK; t++) {
-        st = tables->write(tables->context, tables->run, t, o, at);
+    for (uint32_t t = 0; tables != NULL && t < p->tables; t++) {
+        GS_TRY(tables->write(tables->context, tables->run, t, o, at));
         at += table_bytes(&p->table[t], tables->vertices);
     }
-    return st == GS_OK ? gs_outfile_cut(o, at) : st;
+    return gs_outfile_cut(o, at);
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -215,14 +199,6 @@ typedef struct entry {
     uint64_t shape[MAX_DIMS];
     uint64_t begin, end; /* bytes from the start of the data */
 } entry;
-
-static uint64_t load_u64(const unsigned char in[8])
-{
-    uint64_t v = 0;
-    for (int i = 7; i >= 0; i--)
-        v = v << 8 | in[i];
-    return v;
-}
 
 static bool exact_u64(uint64_t *out, const cJSON *item)
 {
@@ -438,7 +414,6 @@ static gs_status check_places(const entry *found, uint32_t count, uint64_t data_
     GS_FREED entry *const sorted = gs_malloc_array(count + 1, sizeof(*sorted));
     uint64_t end = 0;
     uint32_t n = 0;
-    gs_status st = GS_OK;
 
     if (sorted == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", path);
@@ -446,29 +421,25 @@ static gs_status check_places(const entry *found, uint32_t count, uint64_t data_
         if (found[i].name != NULL)
             sorted[n++] = found[i];
     qsort(sorted, n, sizeof(*sorted), by_place);
-    for (uint32_t i = 0; i < n && st == GS_OK; end = sorted[i++].end)
+    for (uint32_t i = 0; i < n; end = sorted[i++].end)
         if (sorted[i].begin != end)
-            st = gs_fail(GS_EFORMAT, "%s: tensor \"%s\" begins at byte %lu of the data, %s byte %lu; the file is "
-                         "damaged", path, sorted[i].name, sorted[i].begin,
-                         sorted[i].begin < end ? "but the one before it ends at" : "and nothing uses those from", end);
-    if (st == GS_OK && end != data_bytes)
-        st = gs_fail(GS_EFORMAT, "%s: %lu bytes follow the last tensor; the file is damaged, or two in one", path,
-                     data_bytes - end);
-    return st;
+            return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" begins at byte %lu of the data, %s byte %lu; the file is "
+                           "damaged", path, sorted[i].name, sorted[i].begin,
+                           sorted[i].begin < end ? "but the one before it ends at" : "and nothing uses those from",
+                           end);
+    return end == data_bytes ? GS_OK
+                             : gs_fail(GS_EFORMAT, "%s: %lu bytes follow the last tensor; the file is damaged, or two "
+                                       "in one", path, data_bytes - end);
 }
 
 static void convert(float *dst, const void *src, gs_dtype dtype, size_t n)
 {
     for (size_t i = 0; dtype == GS_I64 && i < n; i++)
         dst[i] = (float)((const int64_t *)src)[i];
-    if (dtype == GS_I64)
-        return;
-    if (dtype != GS_F64) {
-        gs_convert_to_f32(dst, src, dtype, n);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; dtype == GS_F64 && i < n; i++)
         dst[i] = (float)((const double *)src)[i];
+    if (dtype != GS_I64 && dtype != GS_F64)
+        gs_convert_to_f32(dst, src, dtype, n);
 }
 
 static gs_status check_finite(const float *value, uint64_t n, uint64_t first, const char *name, const char *path)
@@ -486,19 +457,19 @@ static gs_status read_tensor(float *dst, const entry *e, const gs_param *q, int 
     const uint64_t size = gs_dtype_bytes(e->dtype), elements = (e->end - e->begin) / size;
     GS_FREED void *const piece = gs_malloc_array(PIECE_ELEMENTS, size);
     GS_FREED float *const number = gs_malloc_array(PIECE_ELEMENTS, sizeof(*number));
-    gs_status st = piece == NULL || number == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", path) : GS_OK;
 
-    for (uint64_t at = 0; at < elements && st == GS_OK; at += PIECE_ELEMENTS) {
+    if (piece == NULL || number == NULL)
+        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    for (uint64_t at = 0; at < elements; at += PIECE_ELEMENTS) {
         const uint64_t n = GS_MIN(elements - at, PIECE_ELEMENTS);
-        if ((st = gs_pread_exact(fd, piece, n * size, data_at + e->begin + at * size, path)) != GS_OK)
-            break;
+        GS_TRY(gs_pread_exact(fd, piece, n * size, data_at + e->begin + at * size, path));
         convert(number, piece, e->dtype, n);
         if (dst != NULL)
             memcpy(dst + at, number, n * sizeof(*number));
         else
-            st = check_finite(number, n, at, q->name, path);
+            GS_TRY(check_finite(number, n, at, q->name, path));
     }
-    return st;
+    return GS_OK;
 }
 
 /* All parameters are looked at before the first is taken, where they are to be finite. Tables come last. */
@@ -506,51 +477,42 @@ static gs_status read_tensors(const wanted *w, const entry *found, bool finite, 
                               const char *path)
 {
     const gs_program *const p = w->p;
-    gs_status st = GS_OK;
 
     for (int take = finite ? 0 : 1; take < 2; take++)
-        for (uint32_t i = 0; i < p->params && st == GS_OK; i++)
+        for (uint32_t i = 0; i < p->params; i++)
             if (wanted_name(w, i) != NULL)
-                st = read_tensor(take ? w->value[i] : NULL, &found[i], &p->param[i], fd, data_at, path);
-    for (uint32_t i = p->params; i < needed_tensors(w) && st == GS_OK; i++)
-        st = w->tables->read(w->tables->context, w->tables->run, i - p->params, fd, data_at + found[i].begin, path);
-    return st;
+                GS_TRY(read_tensor(take ? w->value[i] : NULL, &found[i], &p->param[i], fd, data_at, path));
+    for (uint32_t i = p->params; i < needed_tensors(w); i++)
+        GS_TRY(w->tables->read(w->tables->context, w->tables->run, i - p->params, fd, data_at + found[i].begin, path));
+    return GS_OK;
 }
 
-/* Parses the header of `length` bytes after the first 8 of the file. */
+/* Parses the header of `length` bytes after the first 8 of the file; *out is to be deleted also after a failure. */
 static gs_status read_header(cJSON **out, int fd, uint64_t length, const char *path)
 {
     GS_FREED char *const text = gs_malloc(length + 1);
     const char *end = NULL;
-    GS_ENDS(cJSON_Delete_at) cJSON *header = NULL;
-    gs_status st;
 
     if (text == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for a header of %lu bytes", path, length);
     text[length] = '\0';
     GS_TRY(gs_pread_exact(fd, text, length, 8, path));
-    st = GS_EFORMAT;
-    header = cJSON_ParseWithLengthOpts(text, length + 1, &end, false);
-    if (!cJSON_IsObject(header) || strspn(end, " \t\r\n") != (size_t)(text + length - end)) {
-        gs_fail(st, "%s: the header is not a JSON object; not a safetensors file, or damaged", path);
-        return st;
-    }
-    *out = header;
-    header = NULL; /* now the caller's */
-    return GS_OK;
+    *out = cJSON_ParseWithLengthOpts(text, length + 1, &end, false);
+    if (cJSON_IsObject(*out) && strspn(end, " \t\r\n") == (size_t)(text + length - end))
+        return GS_OK;
+    return gs_fail(GS_EFORMAT, "%s: the header is not a JSON object; not a safetensors file, or damaged", path);
 }
 
 /* Opens the file, to be closed by the caller, and parses its header; data begins at *data_at of *bytes. */
 static gs_status open_file(int *fd, cJSON **header, uint64_t *data_at, uint64_t *bytes, const char *path)
 {
-    unsigned char prefix[8];
     uint64_t length;
 
     GS_TRY(gs_file_open_read(fd, bytes, path));
     if (*bytes < 8)
         return gs_fail(GS_EFORMAT, "%s: %lu bytes are too few for a safetensors file", path, *bytes);
-    GS_TRY(gs_pread_exact(*fd, prefix, 8, 0, path));
-    length = load_u64(prefix);
+    GS_TRY(gs_pread_exact(*fd, &length, 8, 0, path));
+    length = le64toh(length);
     if (length > *bytes - 8 || length > GS_SAFETENSORS_HEADER_LIMIT)
         return gs_fail(GS_EFORMAT, "%s: a header of %lu bytes does not fit the file (%lu bytes) or the limit (%u); not "
                        "a safetensors file, or damaged", path, length, *bytes, GS_SAFETENSORS_HEADER_LIMIT);
@@ -622,7 +584,7 @@ gs_status gs_safetensors_read_notes(gs_safetensors_note **note, uint32_t *notes,
     uint64_t data_at, bytes;
     GS_ENDS(cJSON_Delete_at) cJSON *header = NULL;
     GS_CLOSED int fd = -1;
-    gs_status st = open_file(&fd, &header, &data_at, &bytes, path);
 
-    return st == GS_OK ? copy_notes(note, notes, cJSON_GetObjectItemCaseSensitive(header, "__metadata__"), path) : st;
+    GS_TRY(open_file(&fd, &header, &data_at, &bytes, path));
+    return copy_notes(note, notes, cJSON_GetObjectItemCaseSensitive(header, "__metadata__"), path);
 }

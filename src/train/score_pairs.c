@@ -103,13 +103,12 @@ static gs_status open_scoring(scoring *x, const gs_run *r)
     const bool labelled = gs_run_pairs_have_labels(o);
     const bool typed = (labelled || of_ranks.decoder->of_types) && gs_store_get_info(of_ranks.store)->edge_types > 0;
     const uint32_t ends = of_ranks.top > 0 ? 1 : 2;
-    gs_status st;
 
     *x = (scoring){.store = of_ranks.store, .path = o->edges, .npy = {.fd = -1}, .ends = ends, .columns = ends + typed,
                    .types = GS_MAX(gs_store_get_info(of_ranks.store)->edge_types, 1), .top = of_ranks.top,
                    .labelled = labelled};
-    if ((st = gs_npy_open(&x->npy, x->path)) != GS_OK || (st = check_columns(x)) != GS_OK)
-        return st;
+    GS_TRY(gs_npy_open(&x->npy, x->path));
+    GS_TRY(check_columns(x));
     x->row_of = gs_calloc(gs_store_get_info(x->store)->vertices, sizeof(*x->row_of));
     x->raw = gs_malloc_array((size_t)GS_RANK_PAIRS * PAIR_COLUMNS, sizeof(int64_t));
     x->pair = gs_malloc_array(GS_RANK_PAIRS, sizeof(*x->pair));
@@ -117,12 +116,14 @@ static gs_status open_scoring(scoring *x, const gs_run *r)
     x->target = gs_malloc_array(x->top + 1ull, sizeof(*x->target));
     if (x->row_of == NULL || x->raw == NULL || x->pair == NULL || x->score == NULL || x->target == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to score its pairs", x->path);
-    if ((st = find_rows(x)) != GS_OK || !x->labelled)
-        return st != GS_OK ? st : gs_pair_ranks_open(&x->ranks, &of_ranks);
+    GS_TRY(find_rows(x));
+    if (!x->labelled)
+        return gs_pair_ranks_open(&x->ranks, &of_ranks);
     const gs_label_step_options of_labels = label_options(x->store, o);
     if ((x->names = gs_malloc_array(NAMES, sizeof(*x->names))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory to score its pairs", x->path);
-    return (st = check_classes(&of_labels)) != GS_OK ? st : gs_label_step_open(&x->labels, &of_labels);
+    GS_TRY(check_classes(&of_labels));
+    return gs_label_step_open(&x->labels, &of_labels);
 }
 
 static void close_scoring(scoring *x)
@@ -141,9 +142,9 @@ static void close_scoring(scoring *x)
 static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
 {
     const uint64_t vertices = gs_store_get_info(x->store)->vertices;
-    const gs_status st = gs_npy_read_rows(&x->npy, x->raw, first, pairs, x->path);
 
-    for (uint32_t p = 0; p < pairs && st == GS_OK; p++) {
+    GS_TRY(gs_npy_read_rows(&x->npy, x->raw, first, pairs, x->path));
+    for (uint32_t p = 0; p < pairs; p++) {
         int64_t v[PAIR_COLUMNS] = {0};
         for (uint32_t c = 0; c < x->columns; c++) {
             const uint64_t k = (uint64_t)p * x->columns + c;
@@ -155,7 +156,7 @@ static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
         }
         x->pair[p] = (gs_pair){x->row_of[v[0]], x->row_of[v[x->ends - 1]], (uint32_t)v[x->ends]};
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status write_scores(scoring *x, gs_run *r, uint64_t first, uint32_t pairs, const gs_pair_rows *rows,
@@ -222,17 +223,16 @@ gs_status gs_run_pairs_score(gs_run *r)
 {
     const gs_decoder_values values = gs_run_pairs__values(r->session, r->session->run.params.value);
     const gs_pair_rows rows = gs_run_pairs__rows(r);
-    scoring x;
-    gs_status st = open_scoring(&x, r);
-    const uint32_t block = st != GS_OK ? 1 : x.top > 0 ? gs_pair_ranks_top_pairs(x.ranks) : GS_RANK_PAIRS;
+    GS_ENDS(close_scoring) scoring x = {.npy = {.fd = -1}};
 
-    for (uint64_t at = 0; st == GS_OK && at < x.npy.shape[0]; at += block) {
+    GS_TRY(open_scoring(&x, r));
+    const uint32_t block = x.top > 0 ? gs_pair_ranks_top_pairs(x.ranks) : GS_RANK_PAIRS;
+    for (uint64_t at = 0; at < x.npy.shape[0]; at += block) {
         const uint32_t n = (uint32_t)GS_MIN(block, x.npy.shape[0] - at);
-        if ((st = read_pairs(&x, at, n)) == GS_OK)
-            st = x.labelled  ? write_labels(&x, r, at, n, &rows, &values)
-                 : x.top > 0 ? write_top(&x, r, at, n, &rows, &values)
-                             : write_scores(&x, r, at, n, &rows, &values);
+        GS_TRY(read_pairs(&x, at, n));
+        GS_TRY(x.labelled  ? write_labels(&x, r, at, n, &rows, &values)
+               : x.top > 0 ? write_top(&x, r, at, n, &rows, &values)
+                           : write_scores(&x, r, at, n, &rows, &values));
     }
-    close_scoring(&x);
-    return st;
+    return GS_OK;
 }
