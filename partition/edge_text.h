@@ -48,6 +48,7 @@ typedef struct gs_names gs_names;
 /* *path, the input's, is for messages and must live as long. Another `seed` gives other keys. */
 gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char *path, uint64_t seed);
 void gs_part__names_free(gs_names *n); /* NULL is allowed */
+GS_ENDS_BY(gs_names, gs_part__names_free)
 /* 1 to GS_MOST_NAME bytes without a line feed. */
 gs_status gs_part__names_add(gs_names *n, const char *name, size_t length, uint64_t *key);
 /* Writes names.bin. *same: two names have one key; begin again with another seed. */

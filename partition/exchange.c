@@ -104,12 +104,8 @@ static gs_status take_edges(void *context, const uint32_t *records, uint64_t cou
     const incoming *const x = context;
     const uint32_t words = x->sort->spec.words;
 
-    for (const uint32_t *r = records; r < records + count * words; r += words) {
-        uint32_t *const to = gs_sort_put(x->sort, 0, x->route->bucket(x->route->context, r));
-        if (to == NULL)
-            return gs_sort_failure(x->sort);
-        memcpy(to, r, words * 4u);
-    }
+    for (const uint32_t *r = records; r < records + count * words; r += words)
+        GS_TRY(gs_sort_append(x->sort, 0, x->route->bucket(x->route->context, r), r, 1));
     return GS_OK;
 }
 

@@ -150,23 +150,13 @@ static int64_t sbm_label(const gs_gen *g, uint64_t id)
 
 /* -- features ------------------------------------------------------------------ */
 
-static void normals(float four[4], const uint32_t bits[4])
-{
-    for (int k = 0; k < 4; k += 2) { /* Box-Muller */
-        const float radius = sqrtf(-2 * logf((float)gs_uniform_open(bits[k] | 0x80)));
-        const float angle = 6.28318530717958647692f * gs_uniform_f32(bits[k + 1]);
-        four[k] = radius * cosf(angle);
-        four[k + 1] = radius * sinf(angle);
-    }
-}
-
 static void normal_row(const gs_gen *g, float *row, uint64_t item, uint32_t use)
 {
     uint32_t bits[4];
     float four[4];
     for (uint32_t c = 0; c < g->width; c += 4) {
         draw(bits, g, item, c / 4, use);
-        normals(four, bits);
+        gs_part__normals(four, bits);
         memcpy(row + c, four, GS_MIN(4, g->width - c) * sizeof(float));
     }
 }

@@ -1,6 +1,7 @@
 /* integers.c - a seeded bijection of [0, n), and radix sorts of edges. */
 #include "partition/integers.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,16 @@ uint64_t gs_part__permute_back(const gs_permute *p, uint64_t y)
         y = unscramble(p, y);
     while (y >= p->n);
     return y;
+}
+
+void gs_part__normals(float four[4], const uint32_t bits[4])
+{
+    for (int k = 0; k < 4; k += 2) {
+        const float radius = sqrtf(-2 * logf((float)gs_uniform_open(bits[k] | 0x80)));
+        const float angle = 6.28318530717958647692f * gs_uniform_f32(bits[k + 1]);
+        four[k] = radius * cosf(angle);
+        four[k + 1] = radius * sinf(angle);
+    }
 }
 
 /* ---- least-significant-digit radix sorts.

@@ -31,6 +31,9 @@ uint64_t gs_part__permute_back(const gs_permute *p, uint64_t y);
 /* One step on [0, 2^bits) without the restriction to n. */
 uint64_t gs_part__scramble(const gs_permute *p, uint64_t x);
 
+/* Four normal numbers from 128 random bits, by Box and Muller. */
+void gs_part__normals(float four[4], const uint32_t bits[4]);
+
 typedef struct gs_part_key16 {
     uint64_t key;
     uint32_t type;

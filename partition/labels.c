@@ -10,6 +10,7 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "partition/input_files.h"
+#include "partition/integers.h"
 #include "partition/job.h"
 #include "store/store.h" /* gs_split */
 
@@ -27,7 +28,6 @@ typedef struct draw {
     uint64_t vertices, candidates;
     uint32_t key[2];
     uint64_t *count;  /* [BUCKETS] keys of each */
-    uint64_t *sorted; /* keys of one bucket */
     uint64_t end[3];  /* the first key after each share */
     bool all[3];      /* no key comes after it */
 } draw;
@@ -59,12 +59,6 @@ static uint64_t key_of(const draw *d, uint64_t v)
     return (uint64_t)word[1] << 32 | word[0];
 }
 
-static int compare_keys(const void *a, const void *b)
-{
-    const uint64_t u = *(const uint64_t *)a, v = *(const uint64_t *)b;
-    return (u > v) - (u < v);
-}
-
 /* The key with `rank` keys before it. */
 static gs_status find_end(draw *d, int share, uint64_t rank)
 {
@@ -76,17 +70,15 @@ static gs_status find_end(draw *d, int share, uint64_t rank)
         return GS_OK;
     while (before + d->count[bucket] <= rank)
         before += d->count[bucket++];
-    if ((d->sorted = gs_malloc_array(d->count[bucket], 8)) == NULL)
-        return gs_fail(GS_ENOMEM, ".split: no memory for %lu keys", d->count[bucket]);
+    GS_FREED uint64_t *const sorted = gs_malloc_array(d->count[bucket], 8);
+    GS_FREED uint64_t *const spare = gs_malloc_array(d->count[bucket], 8);
+    GS_NEED(sorted != NULL && spare != NULL, ".split: no memory for %lu keys", d->count[bucket]);
     for (uint64_t v = 0; v < d->vertices; v++) {
         const uint64_t key = key_of(d, v);
         if (key >> BUCKET_SHIFT == bucket && is_candidate(d, v))
-            d->sorted[found++] = key;
+            sorted[found++] = key;
     }
-    qsort(d->sorted, found, 8, compare_keys);
-    d->end[share] = d->sorted[rank - before];
-    gs_free(d->sorted);
-    d->sorted = NULL;
+    d->end[share] = gs_part__sort8(sorted, spare, found, BUCKET_SHIFT)[rank - before];
     return GS_OK;
 }
 
@@ -139,34 +131,54 @@ gs_status gs_part__split_draw(uint8_t **split, uint64_t count[3], const gs_part_
     return GS_OK;
 }
 
-/* ---- labels that are rows, read once front to back: what are they, is each one a label, which are known? */
+#define PIECE 65536u /* numbers */
 
-#define ROWS_PIECE 65536u /* numbers */
+/* ---- labels that are rows, read once front to back: what are they, is each one a label, which are known? */
 
 /* Properties of all numbers. */
 typedef struct looks {
     bool whole, truths, number_seen;
 } looks;
 
-/* Calls with rows as f64; what it returns ends the reading where it is not GS_OK. */
-typedef gs_status rows_fn(void *context, const double *row, uint64_t first, uint64_t rows);
+/* What is made of a piece's values, which are double or, of whole numbers, int64_t; a failure ends the reading. */
+typedef gs_status piece_fn(void *context, const void *values, uint64_t first, uint64_t rows);
 
-static gs_status each_rows(const gs_part_file *f, gs_part_job *job, rows_fn *fn, void *context)
+/* Labels as others save them: whole numbers in float32, NaN for none. */
+static gs_status whole_numbers(int64_t *values, const double *wide, const gs_part_file *f, uint64_t first,
+                               uint64_t count)
 {
-    const uint64_t columns = f->npy.shape[1], step = GS_MAX(ROWS_PIECE / columns, 1);
-    GS_FREED double *const values = gs_malloc_array(step * columns, sizeof(*values));
-    GS_FREED void *const raw = gs_malloc_array(step * columns, 8);
-    gs_status st = values != NULL && raw != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
-
-    for (uint64_t at = 0; st == GS_OK && at < f->npy.shape[0]; at += step) {
-        const uint64_t rows = GS_MIN(step, f->npy.shape[0] - at);
-        if ((st = gs_part__job_result(job)) != GS_OK ||
-            (st = gs_npy_read_rows(&f->npy, raw, at, rows, f->path)) != GS_OK)
-            break;
-        gs_part__to_f64(values, raw, f->npy.dtype, rows * columns);
-        st = fn(context, values, at, rows);
+    for (uint64_t i = 0; i < count; i++) {
+        const double v = isnan(wide[i]) ? -1 : wide[i];
+        if (!(fabs(v) < 0x1p53) || floor(v) != v)
+            return gs_fail(GS_EFORMAT, "%s: row %lu: %g is no whole number, so no class", f->path, first + i, v);
+        values[i] = (int64_t)v;
     }
-    return st;
+    return GS_OK;
+}
+
+/* `whole`: of one column, as whole numbers. */
+static gs_status each_piece(const gs_part_file *f, gs_part_job *job, bool whole, piece_fn *fn, void *context)
+{
+    const uint64_t columns = f->npy.shape[1], step = GS_MAX(PIECE / columns, 1);
+    GS_ENDS(gs_arena_free) gs_arena memory = {0};
+    double *const wide = gs_arena_take(&memory, step * columns, sizeof(*wide));
+    int64_t *const values = gs_arena_take(&memory, whole ? step : 1, sizeof(*values));
+    void *const raw = gs_arena_take(&memory, step * columns, 8);
+
+    GS_NEED(!memory.is_short, "%s: no memory to read it", f->path);
+    for (uint64_t at = 0; at < f->npy.shape[0]; at += step) {
+        const uint64_t rows = GS_MIN(step, f->npy.shape[0] - at);
+        GS_TRY(gs_part__job_result(job));
+        GS_TRY(gs_npy_read_rows(&f->npy, raw, at, rows, f->path));
+        if (whole && gs_part__is_integer(f->npy.dtype)) {
+            gs_part__to_i64(values, raw, f->npy.dtype, rows);
+        } else {
+            gs_part__to_f64(wide, raw, f->npy.dtype, rows * columns);
+            GS_TRY(whole ? whole_numbers(values, wide, f, at, rows) : GS_OK);
+        }
+        GS_TRY(fn(context, whole ? (const void *)values : wide, at, rows));
+    }
+    return GS_OK;
 }
 
 /* ---- which task? ---------------------------------------------------------- */
@@ -176,9 +188,10 @@ typedef struct looking {
     uint64_t columns;
 } looking;
 
-static gs_status look(void *context, const double *row, uint64_t first, uint64_t rows)
+static gs_status look(void *context, const void *values, uint64_t first, uint64_t rows)
 {
     looking *const w = context;
+    const double *const row = values;
     (void)first;
     for (uint64_t i = 0; i < rows * w->columns; i++) {
         if (isnan(row[i]))
@@ -200,7 +213,7 @@ static gs_status label_task(gs_train_task *out, const gs_part_file *f, gs_part_j
         *out = GS_TRAIN_TASK_CLASSIFY;
         return GS_OK;
     }
-    GS_TRY(each_rows(f, job, look, &w));
+    GS_TRY(each_piece(f, job, false, look, &w));
     if (w.columns == 1)
         *out = w.seen.whole ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS;
     else if (w.seen.truths)
@@ -232,9 +245,10 @@ static gs_status refuse(const gs_part_input *in, uint64_t row, uint64_t column, 
                    in->label.path, r, c, value);
 }
 
-static gs_status know(void *context, const double *row, uint64_t first, uint64_t rows)
+static gs_status know(void *context, const void *values, uint64_t first, uint64_t rows)
 {
     knowing *const w = context;
+    const double *row = values;
     const uint64_t columns = w->in->label.npy.shape[1];
 
     for (uint64_t i = 0; i < rows; i++, row += columns) {
@@ -267,7 +281,7 @@ static gs_status load_rows(int32_t **known, gs_part_input *in, gs_part_job *job)
                        in->classes);
     if ((w.known = gs_malloc_array(in->vertices, sizeof(*w.known))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for which vertices have labels", in->label.path);
-    if ((st = each_rows(&in->label, job, know, &w)) != GS_OK || !w.any) {
+    if ((st = each_piece(&in->label, job, false, know, &w)) != GS_OK || !w.any) {
         gs_free(w.known);
         return st;
     }
@@ -287,56 +301,15 @@ void gs_part__label_in_store(void *dst, gs_train_task task, const float *row, ui
 
 /* ---- the labels and splits of an input -------------------------------------------- */
 
-#define PIECE 65536u
-
-/* Calls per piece with what was read as i64. */
-typedef gs_status piece_fn(void *context, const int64_t *values, uint64_t first, uint64_t count);
-
-/* Labels as others save them: whole numbers in float32, NaN for none. */
-static gs_status whole_numbers(int64_t *values, double *wide, const void *raw, const gs_part_file *f, uint64_t first,
-                               uint64_t count)
-{
-    gs_part__to_f64(wide, raw, f->npy.dtype, count);
-    for (uint64_t i = 0; i < count; i++) {
-        const double v = isnan(wide[i]) ? -1 : wide[i];
-        if (!(fabs(v) < 0x1p53) || floor(v) != v)
-            return gs_fail(GS_EFORMAT, "%s: row %lu: %g is no whole number, so no class", f->path, first + i, v);
-        values[i] = (int64_t)v;
-    }
-    return GS_OK;
-}
-
-static gs_status each_piece(const gs_part_file *f, gs_part_job *job, piece_fn *fn, void *context)
-{
-    const uint64_t n = f->npy.shape[0];
-    GS_ENDS(gs_arena_free) gs_arena memory = {0};
-    int64_t *const values = gs_arena_take(&memory, PIECE, 8);
-    void *const raw = gs_arena_take(&memory, PIECE, 8);
-    double *const wide = gs_arena_take(&memory, PIECE, 8);
-    gs_status st = memory.is_short ? gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path) : GS_OK;
-
-    for (uint64_t at = 0; st == GS_OK && at < n; at += PIECE) {
-        const uint64_t count = GS_MIN(PIECE, n - at);
-        if ((st = gs_part__job_result(job)) != GS_OK ||
-            (st = gs_npy_read_rows(&f->npy, raw, at, count, f->path)) != GS_OK)
-            break;
-        if (gs_part__is_integer(f->npy.dtype))
-            gs_part__to_i64(values, raw, f->npy.dtype, count);
-        else if ((st = whole_numbers(values, wide, raw, f, at, count)) != GS_OK)
-            break;
-        st = fn(context, values, at, count);
-    }
-    return st;
-}
-
 typedef struct label_work {
     gs_part_input *in;
     int32_t *labels;
     int64_t most;
 } label_work;
 
-static gs_status label_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+static gs_status label_piece(void *context, const void *piece, uint64_t first, uint64_t count)
 {
+    const int64_t *const values = piece;
     label_work *w = context;
     const int64_t classes = w->in->classes != 0 ? w->in->classes : INT32_MAX;
 
@@ -362,7 +335,7 @@ static gs_status load_classes(int32_t **labels, gs_part_input *in, gs_part_job *
                        in->label.npy.shape[1]);
     if ((w.labels = gs_malloc_array(in->vertices, sizeof(*w.labels))) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the labels", in->label.path);
-    if ((st = each_piece(&in->label, job, label_piece, &w)) != GS_OK) {
+    if ((st = each_piece(&in->label, job, true, label_piece, &w)) != GS_OK) {
         gs_free(w.labels);
         return st;
     }
@@ -423,8 +396,9 @@ static gs_status enter(const split_work *w, uint64_t row, uint64_t vertex)
     return GS_OK;
 }
 
-static gs_status id_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+static gs_status id_piece(void *context, const void *piece, uint64_t first, uint64_t count)
 {
+    const int64_t *const values = piece;
     const split_work *const w = context;
 
     for (uint64_t i = 0; i < count; i++) {
@@ -436,8 +410,9 @@ static gs_status id_piece(void *context, const int64_t *values, uint64_t first, 
     return GS_OK;
 }
 
-static gs_status mask_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+static gs_status mask_piece(void *context, const void *piece, uint64_t first, uint64_t count)
 {
+    const int64_t *const values = piece;
     const split_work *const w = context;
 
     for (uint64_t i = 0; i < count; i++) {
@@ -456,8 +431,9 @@ typedef struct mask_look {
     uint64_t ones;
 } mask_look;
 
-static gs_status look_piece(void *context, const int64_t *values, uint64_t first, uint64_t count)
+static gs_status look_piece(void *context, const void *piece, uint64_t first, uint64_t count)
 {
+    const int64_t *const values = piece;
     mask_look *const k = context;
 
     (void)first;
@@ -475,7 +451,7 @@ static gs_status find_mask(bool *mask, const split_work *w, gs_part_job *job)
     const char *const slash = strrchr(w->file->path, '/'), *const name = slash != NULL ? slash + 1 : w->file->path;
     const uint64_t n = w->in->label_vertices;
     mask_look k = {.fits = w->file->npy.shape[0] == n};
-    const gs_status st = k.fits ? each_piece(w->file, job, look_piece, &k) : GS_OK;
+    const gs_status st = k.fits ? each_piece(w->file, job, true, look_piece, &k) : GS_OK;
 
     *mask = k.fits && (n > 2 || strstr(name, "mask") != NULL);
     if (st != GS_OK || !k.fits)
@@ -503,7 +479,7 @@ static gs_status load_split(split_work *w, gs_part_job *job)
                        w->file->path, gs_dtype_name(npy->dtype));
     if (!mask)
         GS_TRY(find_mask(&mask, w, job));
-    return each_piece(w->file, job, mask ? mask_piece : id_piece, w);
+    return each_piece(w->file, job, true, mask ? mask_piece : id_piece, w);
 }
 
 gs_status gs_part__splits_load(uint8_t **split, uint64_t count[3], const gs_part_input *in,

@@ -4,8 +4,6 @@
  * names.bin (docs/format.md): the name of each input vertex, 0 first, with a line feed behind it. */
 #include "partition/edge_text.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/temporary.h"
+#include "store/store_write.h"
 
 typedef struct name_run {
     uint64_t begin, end; /* bytes in the file of runs */
@@ -39,8 +38,7 @@ struct gs_names {
     uint32_t runs, run_cap;
     /* the result */
     uint64_t count;
-    uint64_t bytes_written, *sums;
-    uint32_t sums_cap;
+    gs_array_info info;
     uint64_t *key;       /* [cap] an open table */
     uint32_t *vertex;    /* [cap] UINT32_MAX: empty */
     uint64_t cap;
@@ -63,8 +61,7 @@ static uint64_t power_below(uint64_t n)
 
 gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char *path, uint64_t seed)
 {
-    gs_names *n = gs_calloc(1, sizeof(*n));
-    gs_status st;
+    GS_ENDS(gs_part__names_free_at) gs_names *n = gs_calloc(1, sizeof(*n));
 
     GS_NEED(n != NULL, "%s: no memory for the names of vertices", path);
     n->fd = -1;
@@ -77,15 +74,11 @@ gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char
     n->bytes = gs_arena_take(&n->arrays, n->room, 1);
     n->slot = gs_arena_take(&n->arrays, n->slots, sizeof(*n->slot));
     n->slot_key = gs_arena_take(&n->arrays, n->slots, sizeof(*n->slot_key));
-    if (n->arrays.is_short)
-        st = gs_fail(GS_ENOMEM, "%s: no memory for the names of vertices", path);
-    else
-        st = gs_unnamed_file_called(&n->fd, &n->runs_path, job->dir, "tmp.names");
-    if (st == GS_OK)
-        *out = n;
-    else
-        gs_part__names_free(n);
-    return st;
+    GS_NEED(!n->arrays.is_short, "%s: no memory for the names of vertices", path);
+    GS_TRY(gs_unnamed_file_called(&n->fd, &n->runs_path, job->dir, "tmp.names"));
+    *out = n;
+    n = NULL; /* now the caller's */
+    return GS_OK;
 }
 
 void gs_part__names_forget(gs_names *n)
@@ -105,11 +98,10 @@ void gs_part__names_free(gs_names *n)
     if (n == NULL)
         return;
     gs_part__names_forget(n);
-    gs_free(n->sums);
+    gs_free(n->info.sums);
     gs_free(n);
 }
 
-/* What is in memory becomes a run. */
 static uint64_t name_hash(const gs_names *n, const char *name, size_t length)
 {
     return gs_hash64_seeded(name, length, n->seed);
@@ -137,37 +129,37 @@ static gs_status add_run(gs_names *n, uint64_t begin)
     return GS_OK;
 }
 
+/* What is in memory becomes a run. */
 static gs_status flush_names(gs_names *n)
 {
     const uint64_t begin = n->runs_end;
     GS_FREED char *const out = gs_malloc(WRITE_BYTES);
     uint64_t fill = 0, kept = 0;
-    gs_status st = out != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to write names", n->path);
 
+    GS_NEED(out != NULL, "%s: no memory to write names", n->path);
     for (uint64_t i = 0; i < n->slots; i++)
         if (n->slot[i] != 0)
             n->slot[kept++] = n->slot[i];
     qsort_r(n->slot, kept, sizeof(*n->slot), compare_records, n->bytes);
-    for (uint64_t i = 0; i < kept && st == GS_OK; i++) {
+    for (uint64_t i = 0; i < kept; i++) {
         const char *const record = n->bytes + n->slot[i] - 1;
         const uint64_t bytes = 2 + length_at(record);
         if (fill + bytes > WRITE_BYTES) {
-            st = gs_pwrite_exact(n->fd, out, fill, n->runs_end, n->runs_path);
+            GS_TRY(gs_pwrite_exact(n->fd, out, fill, n->runs_end, n->runs_path));
             n->runs_end += fill;
             fill = 0;
         }
         memcpy(out + fill, record, bytes);
         fill += bytes;
     }
-    if (st == GS_OK && (st = gs_pwrite_exact(n->fd, out, fill, n->runs_end, n->runs_path)) == GS_OK) {
-        n->runs_end += fill;
-        if (kept != 0)
-            st = add_run(n, begin);
-    }
+    GS_TRY(gs_pwrite_exact(n->fd, out, fill, n->runs_end, n->runs_path));
+    n->runs_end += fill;
+    if (kept != 0)
+        GS_TRY(add_run(n, begin));
     memset(n->slot, 0, n->slots * sizeof(*n->slot));
     n->held = 0;
     n->fill = 0;
-    return st;
+    return GS_OK;
 }
 
 /* Where the name of this key is, or the empty slot where it belongs. */
@@ -231,17 +223,14 @@ typedef struct merge {
     gs_external_sort *keys;      /* of the names in order */
     char last[GS_MOST_NAME];
     size_t last_length;
-    char *block;         /* [GS_SUM_BYTES] of names.bin */
-    uint64_t fill;
-    int fd;              /* of names.bin */
-    char *path;
+    gs_array_writer out;
     gs_arena memory;
 } merge;
 
 static const char *record_of(const merge *m, uint32_t s, size_t *length)
 {
     const char *const p = m->source[s].buffer + m->source[s].at;
-    *length = (unsigned char)p[0] | (size_t)(unsigned char)p[1] << 8;
+    *length = length_at(p);
     return p + 2;
 }
 
@@ -283,109 +272,69 @@ static void sift(merge *m, uint32_t at)
     }
 }
 
-/* Writes the block, full or the last one, with zeros behind it. */
-static gs_status write_block(merge *m)
-{
-    gs_names *const n = m->n;
-    const uint64_t padded = gs_align_up(m->fill, GS_BLOCK_BYTES);
-    const uint32_t k = (uint32_t)(n->bytes_written / GS_SUM_BYTES);
-    gs_status st;
-
-    GS_NEED(gs_grow(&n->sums, k, &n->sums_cap, sizeof(*n->sums)), "%s: no memory for its checksums", m->path);
-    memset(m->block + m->fill, 0, padded - m->fill);
-    n->sums[k] = gs_hash64(m->block, m->fill);
-    st = gs_pwrite_exact(m->fd, m->block, padded, n->bytes_written, m->path);
-    n->bytes_written += m->fill;
-    m->fill = 0;
-    return st;
-}
-
-static gs_status put_bytes(merge *m, const char *bytes, size_t count)
-{
-    while (count > 0) {
-        const size_t take = GS_MIN(count, GS_SUM_BYTES - m->fill);
-        memcpy(m->block + m->fill, bytes, take);
-        m->fill += take;
-        bytes += take;
-        count -= take;
-        if (m->fill == GS_SUM_BYTES)
-            GS_TRY(write_block(m));
-    }
-    return GS_OK;
-}
-
 /* The next vertex is called so. */
 static gs_status put_name(merge *m, const char *name, size_t length)
 {
     const uint64_t key = name_hash(m->n, name, length);
-    uint32_t *const record = gs_sort_put(m->keys, 0, 0);
+    uint32_t record[2];
 
-    if (record == NULL)
-        return gs_sort_failure(m->keys);
     memcpy(record, &key, 8);
+    GS_TRY(gs_sort_append(m->keys, 0, 0, record, 1));
     m->n->count++;
     memcpy(m->last, name, length);
     m->last_length = length;
-    GS_TRY(put_bytes(m, name, length));
-    return put_bytes(m, "\n", 1);
+    GS_TRY(gs_array_put(&m->out, name, length));
+    return gs_array_put(&m->out, "\n", 1);
 }
 
 static gs_status merge_runs(merge *m)
 {
     gs_names *const n = m->n;
-    gs_status st = GS_OK;
 
-    for (uint64_t i = 0; m->heaped > 0 && st == GS_OK; i++) {
+    for (uint64_t i = 0; m->heaped > 0; i++) {
         size_t length;
         const uint32_t s = m->heap[0];
         const char *const name = record_of(m, s, &length);
         if (n->count == 0 || compare_names(name, length, m->last, m->last_length) != 0)
-            st = put_name(m, name, length);
+            GS_TRY(put_name(m, name, length));
         m->source[s].at += 2 + length;
-        if (st == GS_OK)
-            st = refill(m, &m->source[s]);
+        GS_TRY(refill(m, &m->source[s]));
         if (m->source[s].at == m->source[s].have)
             m->heap[0] = m->heap[--m->heaped];
         sift(m, 0);
-        if (i % 65536 == 0 && st == GS_OK)
-            st = gs_part__job_result(m->job);
+        if (i % 65536 == 0)
+            GS_TRY(gs_part__job_result(m->job));
     }
-    if (st == GS_OK && m->fill > 0)
-        st = write_block(m);
-    return st == GS_OK ? gs_sort_finish(m->keys) : st;
+    GS_TRY(gs_array_end(&m->out, &n->info, GS_U8, 1));
+    return gs_sort_finish(m->keys);
 }
 
 static gs_status open_runs(merge *m)
 {
     gs_names *const n = m->n;
     const uint64_t each = n->memory / 8 / GS_MAX(n->runs, 1u);
-    gs_status st = GS_OK;
 
     m->buffer_bytes = GS_MIN(GS_MAX(each, 2 * LEAST_BUFFER), MOST_BUFFER);
     m->source = gs_arena_take(&m->memory, n->runs, sizeof(*m->source));
     m->heap = gs_arena_take(&m->memory, n->runs, sizeof(*m->heap));
     m->buffers = gs_arena_take(&m->memory, n->runs, m->buffer_bytes);
-    m->block = gs_arena_take(&m->memory, GS_SUM_BYTES, 1);
     GS_NEED(!m->memory.is_short, "%s: no memory to sort its names", n->path);
-    for (uint32_t s = 0; s < n->runs && st == GS_OK; s++) {
+    for (uint32_t s = 0; s < n->runs; s++) {
         m->source[s] = (source){.buffer = m->buffers + s * m->buffer_bytes, .next = n->run[s].begin,
                                 .end = n->run[s].end};
-        st = refill(m, &m->source[s]);
+        GS_TRY(refill(m, &m->source[s]));
         m->heap[m->heaped++] = s;
     }
-    for (uint32_t at = m->heaped / 2; at-- > 0 && st == GS_OK;)
+    for (uint32_t at = m->heaped / 2; at-- > 0;)
         sift(m, at);
-    return st;
+    return GS_OK;
 }
 
 static gs_status open_output(merge *m)
 {
-    GS_NEED((m->path = gs_path_join(m->n->dir, "names.bin")) != NULL, "%s: no memory for a path", m->n->dir);
-    m->fd = open(m->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (m->fd < 0)
-        return gs_fail_errno(errno, "%s: cannot make this file", m->path);
     const gs_sort_spec spec = {.dir = m->n->dir, .name = "tmp.keys", .buckets = 1, .writers = 1, .words = 2,
                                .memory = 256 * GS_KIB};
+    GS_TRY(gs_array_begin(&m->out, m->n->dir, GS_ARRAY_NAMES));
     return gs_sort_make(&m->keys, &spec);
 }
 
@@ -439,33 +388,29 @@ static gs_status make_table(merge *m, bool *same)
     return st;
 }
 
+static void merge_end(merge *m)
+{
+    gs_array_writer_free(&m->out);
+    gs_sort_free(m->keys);
+    gs_arena_free(&m->memory);
+}
+
 gs_status gs_part__names_number(gs_names *n, gs_part_job *job, uint64_t *count, bool *same)
 {
-    merge m = {.n = n, .job = job, .fd = -1};
-    gs_status st;
+    GS_ENDS(merge_end) merge m = {.n = n, .job = job, .out = GS_ARRAY_WRITER_NONE};
 
     *same = false;
     GS_TRY(flush_names(n));
     gs_arena_free(&n->arrays); /* before the merge's buffers */
     gs_part__tick(job, "sorting names", 0);
-    if ((st = open_output(&m)) != GS_OK || (st = open_runs(&m)) != GS_OK || (st = merge_runs(&m)) != GS_OK)
-        goto done;
+    GS_TRY(open_output(&m));
+    GS_TRY(open_runs(&m));
+    GS_TRY(merge_runs(&m));
     *count = n->count;
     if (n->count >= NONE - 1u)
-        st = gs_fail(GS_EUNSUPPORTED, "%s: %lu vertices; a store holds fewer than 2^32 - 1", n->path, n->count);
-    else if ((st = gs_part__job_plan(job, n->count, 0, 0)) == GS_OK)
-        st = make_table(&m, same);
-done:
-    if (m.fd >= 0)
-        close(m.fd);
-    gs_sort_free(m.keys);
-    gs_arena_free(&m.memory);
-    gs_free(m.path);
-    return st;
+        return gs_fail(GS_EUNSUPPORTED, "%s: %lu vertices; a store holds fewer than 2^32 - 1", n->path, n->count);
+    GS_TRY(gs_part__job_plan(job, n->count, 0, 0));
+    return make_table(&m, same);
 }
 
-gs_array_info gs_part__names_info(const gs_names *n)
-{
-    return (gs_array_info){.present = true, .dtype = GS_U8, .width = 1, .row_bytes = 1, .bytes = n->bytes_written,
-                           .sums = n->sums};
-}
+gs_array_info gs_part__names_info(const gs_names *n) { return n->info; }

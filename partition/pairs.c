@@ -1,33 +1,19 @@
 /* pairs.c - pairs of one split: read front to back, sorted by bucket on disk, written in order. */
 #include "partition/rows.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/external_sort.h"
-#include "base/file.h"
-#include "base/hash.h"
 #include "base/size.h"
 #include "partition/integers.h"
+#include "store/store_write.h"
 
 #define READ_LINKS 65536u
 #define MOST_CLASSES 1048576u
 #define SORT_WORDS 4u      /* of a record: source and destination, in store order, type, and the bits of a label */
 #define MOST_BUCKETS 256u  /* of the file that sorts */
-
-/* The array being written: whole pieces of GS_SUM_BYTES go out with their checksum. */
-typedef struct link_file {
-    int fd;
-    char *path;
-    uint8_t *piece; /* [GS_SUM_BYTES + GS_BLOCK_BYTES] */
-    uint64_t fill, at;
-    uint64_t *sums;
-} link_file;
 
 typedef struct link_sort {
     gs_part_job *job;
@@ -35,58 +21,9 @@ typedef struct link_sort {
     bool typed, labelled;
     uint64_t most;              /* links that fit */
     gs_part_key16 *key, *spare; /* [most] */
-    link_file file;
+    gs_array_writer file;
     gs_arena memory;
 } link_sort;
-
-/* ---- writing --------------------------------------------------------------- */
-
-static gs_status file_open(link_file *f, const gs_part_job *job, gs_array_id id, uint64_t bytes)
-{
-    char name[64];
-
-    snprintf(name, sizeof(name), "%s.bin", gs_array_stem(id));
-    f->path = gs_path_join(job->dir, name);
-    f->piece = gs_calloc(GS_SUM_BYTES + GS_BLOCK_BYTES, 1);
-    f->sums = gs_malloc_array(gs_div_up(bytes, GS_SUM_BYTES), sizeof(*f->sums));
-    GS_NEED(f->path != NULL && f->piece != NULL && f->sums != NULL, "%s: no memory for %s", job->dir, name);
-    if ((f->fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
-        return gs_fail_errno(errno, "%s: cannot make this file", f->path);
-    return GS_OK;
-}
-
-static void file_close(link_file *f)
-{
-    if (f->fd >= 0)
-        close(f->fd);
-    gs_free(f->path);
-    gs_free(f->piece);
-    gs_free(f->sums);
-}
-
-/* Pads the last piece, which may be short. */
-static gs_status put_piece(link_file *f)
-{
-    const uint64_t padded = gs_align_up(f->fill, GS_BLOCK_BYTES);
-
-    memset(f->piece + f->fill, 0, padded - f->fill);
-    f->sums[f->at / GS_SUM_BYTES] = gs_hash64(f->piece, f->fill);
-    const gs_status st = gs_pwrite_exact(f->fd, f->piece, padded, f->at, f->path);
-    f->at += f->fill;
-    f->fill = 0;
-    return st;
-}
-
-static gs_status put_row(link_file *f, const uint32_t *row, uint32_t width)
-{
-    for (uint32_t k = 0; k < width; k++) {
-        memcpy(f->piece + f->fill, &row[k], sizeof(row[k]));
-        f->fill += sizeof(row[k]);
-        if (f->fill == GS_SUM_BYTES)
-            GS_TRY(put_piece(f));
-    }
-    return GS_OK;
-}
 
 /* ---- sorting --------------------------------------------------------------- */
 
@@ -135,7 +72,7 @@ static gs_status put_key(link_sort *s, const gs_part_key16 *k, uint64_t first)
 
     if (s->labelled)
         memcpy(&row[width++], &k->weight, sizeof(k->weight));
-    return put_row(&s->file, row, width);
+    return gs_array_put(&s->file, row, width * sizeof(*row));
 }
 
 static gs_status write_part(void *context, const gs_sort_part *p)
@@ -229,11 +166,7 @@ static gs_status read_links(gs_external_sort *sort, const gs_part_input *links, 
         for (uint64_t i = 0; i < b.count && st == GS_OK; i++) {
             const uint32_t record[SORT_WORDS] = {o->position[b.src[i]], o->position[b.dst[i]],
                                                  links->typed ? b.type[i] : 0, labels.there ? labels.label[i] : 0};
-            uint32_t *const to = gs_sort_put(sort, 0, (uint32_t)(bucket_of(&o->grid, record) / span));
-            if (to != NULL)
-                memcpy(to, record, sizeof(record));
-            else
-                st = gs_sort_failure(sort);
+            st = gs_sort_append(sort, 0, (uint32_t)(bucket_of(&o->grid, record) / span), record, 1);
         }
     }
     gs_part__edge_block_free(&b);
@@ -263,26 +196,21 @@ static gs_status sort_links(link_sort *s, const gs_part_input *links, const gs_p
     return GS_OK;
 }
 
+static void link_sort_end(link_sort *s)
+{
+    gs_array_writer_free(&s->file);
+    gs_arena_free(&s->memory);
+}
+
 static gs_status write_split(gs_part_job *job, const gs_part_input *links, const gs_part_order *o, gs_array_id id,
                              gs_array_info *info, uint32_t *classes, uint64_t memory)
 {
-    link_sort s = {.job = job, .grid = &o->grid, .typed = links->typed, .labelled = links->label.npy.fd >= 0,
-                   .file = {.fd = -1}};
-    const uint32_t width = 2u + s.typed + s.labelled;
-    const uint64_t bytes = links->edges * width * sizeof(uint32_t);
-    gs_status st;
+    GS_ENDS(link_sort_end) link_sort s = {.job = job, .grid = &o->grid, .typed = links->typed,
+                                          .labelled = links->label.npy.fd >= 0, .file = GS_ARRAY_WRITER_NONE};
 
-    if ((st = file_open(&s.file, job, id, bytes)) == GS_OK &&
-        (st = sort_links(&s, links, o, memory, classes)) == GS_OK && s.file.fill > 0)
-        st = put_piece(&s.file);
-    if (st == GS_OK) {
-        *info = (gs_array_info){.present = true, .dtype = GS_U32, .width = width, .bytes = bytes,
-                                .row_bytes = width * sizeof(uint32_t), .sums = s.file.sums};
-        s.file.sums = NULL; /* now the caller's */
-    }
-    file_close(&s.file);
-    gs_arena_free(&s.memory);
-    return st;
+    GS_TRY(gs_array_begin(&s.file, job->dir, id));
+    GS_TRY(sort_links(&s, links, o, memory, classes));
+    return gs_array_end(&s.file, info, GS_U32, 2u + s.typed + s.labelled);
 }
 
 gs_status gs_part__links_write(gs_part_job *job, const gs_part_input *in, const gs_part_order *o, gs_array_info *info,

@@ -14,8 +14,6 @@
  *
  * Ids are input ids unless called a position or row (store order).
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -345,19 +343,6 @@ static gs_status write_edges(run *r, const gs_part_blocks *b)
 /* Makes rows [first, first + count) at `dst`. */
 typedef void gs_part_fill(const void *context, void *dst, uint64_t first, uint64_t count);
 
-#define WRITE_BYTES (16 * GS_SUM_BYTES)
-
-static gs_status open_array(int *fd, char **path, const char *dir, gs_array_id id)
-{
-    char name[64];
-
-    snprintf(name, sizeof(name), "%s.bin", gs_array_stem(id));
-    GS_NEED((*path = gs_path_join(dir, name)) != NULL, "%s: no memory for a path", dir);
-    if ((*fd = open(*path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
-        return gs_fail_errno(errno, "%s: cannot make this file", *path);
-    return GS_OK;
-}
-
 /* The bytes of the array's file, whose rows have `each`, that this rank has. */
 static gs_extent bytes_here(const run *r, gs_array_id id, uint64_t each, uint64_t bytes)
 {
@@ -368,42 +353,23 @@ static gs_extent bytes_here(const run *r, gs_array_id id, uint64_t each, uint64_
     return gs_shard_rows(&r->shard, r->shard.rank, r->order.grid.rows * each, all);
 }
 
-/* Of the bytes [at, at + count), whole blocks, what this rank has of the array goes to its file. */
-static gs_status write_piece(int fd, gs_extent here, const char *data, uint64_t count, uint64_t at, const char *path)
-{
-    const uint64_t first = GS_MAX(at, here.first), end = GS_MIN(at + count, here.first + here.bytes);
-    return first >= end ? GS_OK : gs_pwrite_exact(fd, data + (first - at), end - first, first - here.first, path);
-}
-
 static gs_status array_write(run *r, gs_array_id id, gs_dtype dtype, uint64_t rows, gs_part_fill *fill,
                              const void *context)
 {
-    gs_part_job *const job = &r->job;
-    const uint64_t each = gs_dtype_bytes(dtype), bytes = rows * each, per_write = WRITE_BYTES / each;
-    const gs_extent here = bytes_here(r, id, each, bytes);
-    GS_FREED uint64_t *sums = gs_malloc_array(gs_div_up(bytes, GS_SUM_BYTES), 8);
-    GS_FREED char *data = gs_malloc(WRITE_BYTES);
-    GS_FREED char *path = NULL;
-    GS_CLOSED int fd = -1;
-    gs_status st = GS_OK;
+    const uint64_t each = gs_dtype_bytes(dtype), step = GS_SUM_BYTES / each;
+    GS_ENDS(gs_array_writer_free) gs_array_writer w = GS_ARRAY_WRITER_NONE;
+    GS_FREED char *const data = gs_malloc(GS_SUM_BYTES);
 
-    GS_NEED(sums != NULL && data != NULL, "%s: no memory for %s", job->dir, gs_array_stem(id));
-    GS_TRY(open_array(&fd, &path, job->dir, id));
-    for (uint64_t at = 0; at < rows; at += per_write) {
-        const uint64_t count = GS_MIN(per_write, rows - at), n = count * each;
-        const uint64_t padded = gs_align_up(n, GS_BLOCK_BYTES); /* WRITE_BYTES is a multiple of it */
+    GS_NEED(data != NULL, "%s: no memory for %s", r->job.dir, gs_array_stem(id));
+    w.here = bytes_here(r, id, each, rows * each);
+    GS_TRY(gs_array_begin(&w, r->job.dir, id));
+    for (uint64_t at = 0; at < rows; at += step) {
+        const uint64_t count = GS_MIN(step, rows - at);
         fill(context, data, at, count);
-        memset(data + n, 0, padded - n);
-        for (uint64_t b = 0; b < n; b += GS_SUM_BYTES)
-            sums[(at * each + b) / GS_SUM_BYTES] = gs_hash64(data + b, GS_MIN(GS_SUM_BYTES, n - b));
-        if ((st = write_piece(fd, here, data, padded, at * each, path)) != GS_OK ||
-            (st = gs_part__job_result(job)) != GS_OK)
-            return st;
+        GS_TRY(gs_array_put(&w, data, count * each));
+        GS_TRY(gs_part__job_result(&r->job));
     }
-    r->array[id] =
-        (gs_array_info){.present = true, .dtype = dtype, .width = 1, .row_bytes = each, .bytes = bytes, .sums = sums};
-    sums = NULL; /* now the caller's */
-    return st;
+    return gs_array_end(&w, &r->array[id], dtype, 1);
 }
 
 typedef struct column {

@@ -589,15 +589,6 @@ static gs_status pass_csr(row_job *r)
 
 /* -- generated features -------------------------------------------------------------- */
 
-/* Box-Muller: two normal numbers from two uniform ones. */
-static void normal_pair(float out[2], uint32_t a, uint32_t b)
-{
-    const float radius = sqrtf(-2 * logf((float)gs_uniform_open(a | 0x80)));
-    const float angle = 6.28318530717958647692f * gs_uniform_f32(b);
-    out[0] = radius * cosf(angle);
-    out[1] = radius * sinf(angle);
-}
-
 /* Seeded standard normal features: columns [0, width) of one vertex. */
 static void normal_row(float *dst, uint64_t seed, uint32_t id, uint32_t width)
 {
@@ -608,8 +599,7 @@ static void normal_row(float *dst, uint64_t seed, uint32_t id, uint32_t width)
         const uint32_t counter[4] = {id, c / 4, 0, 0};
         float four[4];
         gs_philox4x32(bits, counter, key);
-        normal_pair(four, bits[0], bits[1]);
-        normal_pair(four + 2, bits[2], bits[3]);
+        gs_part__normals(four, bits);
         memcpy(dst + c, four, GS_MIN(4, width - c) * sizeof(float));
     }
 }

@@ -247,12 +247,8 @@ static gs_status split_records(gs_external_sort *sub, const gs_sort_part *p, uin
     for (uint64_t count = 1; count != 0;) {
         GS_TRY(gs_sort_read(p->sort, &at, piece, cap, &count));
         GS_TRY(v->check(v->context));
-        for (const uint32_t *r = piece; r < piece + count * words; r += words) {
-            uint32_t *const to = gs_sort_put(sub, 0, (uint32_t)((v->key(v->context, r) - p->first) >> shift));
-            if (to == NULL)
-                return gs_sort_failure(sub);
-            memcpy(to, r, words * 4u);
-        }
+        for (const uint32_t *r = piece; r < piece + count * words; r += words)
+            GS_TRY(gs_sort_append(sub, 0, (uint32_t)((v->key(v->context, r) - p->first) >> shift), r, 1));
     }
     return gs_sort_finish(sub);
 }

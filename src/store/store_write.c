@@ -310,6 +310,69 @@ gs_status gs_store_finish(gs_staging *staging, const gs_store_contents *contents
     return part ? GS_OK : gs_staging_publish(staging);
 }
 
+/* ---- arrays --------------------------------------------------------------- */
+
+gs_status gs_array_begin(gs_array_writer *w, const char *dir, gs_array_id id)
+{
+    char name[GS_FILE_NAME_BYTES];
+
+    w->path = gs_path_join(dir, gs_store__file_name(name, GS_FILE_ARRAY0 + id));
+    w->piece = gs_malloc(GS_SUM_BYTES);
+    GS_NEED(w->path != NULL && w->piece != NULL, "%s: no memory for %s", dir, gs_array_stem(id));
+    if ((w->fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) < 0)
+        return gs_fail_errno(errno, "%s: cannot make this file", w->path);
+    return GS_OK;
+}
+
+/* The piece, full or the last one, with zeros behind it. */
+static gs_status put_piece(gs_array_writer *w)
+{
+    const uint64_t at = w->written, end = at + gs_align_up(w->fill, GS_BLOCK_BYTES);
+    const uint64_t first = GS_MAX(at, w->here.first), last = GS_MIN(end, w->here.first + w->here.bytes);
+    const uint32_t k = (uint32_t)(at / GS_SUM_BYTES);
+
+    GS_NEED(gs_grow(&w->sums, k, &w->sums_room, sizeof(*w->sums)), "%s: no memory for its checksums", w->path);
+    memset(w->piece + w->fill, 0, end - at - w->fill);
+    w->sums[k] = gs_hash64(w->piece, w->fill);
+    w->written += w->fill;
+    w->fill = 0;
+    if (first >= last)
+        return GS_OK;
+    return gs_pwrite_exact(w->fd, w->piece + (first - at), last - first, first - w->here.first, w->path);
+}
+
+gs_status gs_array_put(gs_array_writer *w, const void *bytes, uint64_t count)
+{
+    for (const char *from = bytes; count > 0;) {
+        const uint64_t take = GS_MIN(count, GS_SUM_BYTES - w->fill);
+        memcpy(w->piece + w->fill, from, take);
+        w->fill += take;
+        from += take;
+        count -= take;
+        if (w->fill == GS_SUM_BYTES)
+            GS_TRY(put_piece(w));
+    }
+    return GS_OK;
+}
+
+gs_status gs_array_end(gs_array_writer *w, gs_array_info *info, gs_dtype dtype, uint32_t width)
+{
+    if (w->fill > 0)
+        GS_TRY(put_piece(w));
+    *info = (gs_array_info){.present = true, .dtype = dtype, .width = width, .bytes = w->written,
+                            .row_bytes = width * gs_dtype_bytes(dtype), .sums = w->sums};
+    w->sums = NULL; /* now the caller's */
+    return GS_OK;
+}
+
+void gs_array_writer_free(gs_array_writer *w)
+{
+    gs_close_at(&w->fd);
+    gs_free(w->path);
+    gs_free(w->piece);
+    gs_free(w->sums);
+}
+
 /* ---- shards --------------------------------------------------------------- */
 
 #define COPY_BYTES (8 * GS_MIB)

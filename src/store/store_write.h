@@ -57,6 +57,26 @@ typedef struct gs_shard_job {
  *   GS_EFORMAT, GS_EIO, GS_ENOMEM, GS_EINTERRUPTED */
 gs_status gs_store_write_shards(const gs_store *s, const char *out, const gs_shard_job *job);
 
+/* -- an array's file, written front to back by one thread, in pieces of GS_SUM_BYTES with a checksum each. */
+
+typedef struct gs_array_writer {
+    gs_extent here; /* of a shard: the array's bytes that its file has */
+    char *path;
+    int fd;
+    char *piece;    /* [GS_SUM_BYTES] the last one so far, not yet in the file */
+    uint64_t fill, written;
+    uint64_t *sums; /* [written / GS_SUM_BYTES, rounded up] */
+    uint32_t sums_room;
+} gs_array_writer;
+#define GS_ARRAY_WRITER_NONE {.here = {0, UINT64_MAX}, .fd = -1}
+
+/* GS_EIO, GS_ENOMEM. Free after a failure, too. */
+gs_status gs_array_begin(gs_array_writer *w, const char *dir, gs_array_id id);
+gs_status gs_array_put(gs_array_writer *w, const void *bytes, uint64_t count);
+/* All is put, rows of `width` elements: *info is of the array, and its sums are the caller's. */
+gs_status gs_array_end(gs_array_writer *w, gs_array_info *info, gs_dtype dtype, uint32_t width);
+void gs_array_writer_free(gs_array_writer *w);
+
 /* Name of the edge file of a direction within a store: "edges.dest.bin". */
 const char *gs_store_edges_name(gs_direction d);
 
