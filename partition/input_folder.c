@@ -418,6 +418,8 @@ static gs_status check_labels(gs_part_input *in, const meta *m)
 
     if (!is_there(&in->label))
         return GS_OK;
+    if (l->shape[1] == 0)
+        return gs_fail(GS_EFORMAT, "%s: has 0 columns of labels", in->label.path);
     if (in->form != GS_FORM_NONE && in->vertices != l->shape[0])
         return gs_fail(GS_EFORMAT, "%s: has %lu rows, but there are features of %lu vertices", in->label.path,
                        l->shape[0], in->vertices);

@@ -385,6 +385,8 @@ static gs_status check_type(const gs_part_types *t, uint32_t k, bool *said)
     if (is_there(&p->feature) && (f->dims != 2 || f->shape[1] == 0 || f->shape[1] > INT32_MAX))
         return gs_fail(GS_EFORMAT, "%s: has shape [%lu, %lu]; features are [N, F]", p->feature.path, f->shape[0],
                        f->shape[1]);
+    if (is_there(&p->label) && p->label.npy.shape[1] == 0)
+        return gs_fail(GS_EFORMAT, "%s: has 0 columns of labels", p->label.path);
     GS_TRY(fit_rows(v, &p->feature, &says));
     GS_TRY(fit_rows(v, &p->label, &says));
     for (uint32_t i = 0; p->named[0] != NULL && i < p->named[0]->count; i++)

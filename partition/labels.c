@@ -274,7 +274,7 @@ static gs_status load_rows(int32_t **known, gs_part_input *in, gs_part_job *job)
     knowing w = {.in = in};
     gs_status st;
 
-    if (columns == 0 || columns > INT32_MAX)
+    if (columns > INT32_MAX)
         return gs_fail(GS_EFORMAT, "%s: has %lu columns of labels", in->label.path, columns);
     if (in->classes != 0 && in->task == GS_TRAIN_TASK_MULTILABEL && in->classes != columns)
         return gs_fail(GS_EFORMAT, "%s: has %lu columns, but there are said to be %u classes", in->label.path, columns,

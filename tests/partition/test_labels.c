@@ -3,8 +3,11 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
+#include "base/outfile.h"
 #include "base/size.h"
 
 enum { N = 300, C = 7 };
@@ -142,6 +145,28 @@ static void test_labels__contradictions_are_named(void **state)
     gs_assert_fails(make(*state, NULL, &s), GS_EFORMAT, "vertex 5 has no label");
 }
 
+/* Labels of vertices of one type, and of several. */
+static void test_labels__no_columns_are_no_labels(void **state)
+{
+    char text[128] = "\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (300, 0), }";
+    static const int64_t pair[1][2] = {{0, 1}};
+    gs_store *s = NULL;
+
+    memset(text + 10 + strlen(text + 10), ' ', sizeof(text) - 10 - strlen(text + 10));
+    text[sizeof(text) - 1] = '\n';
+    graph(*state);
+    gs_assert_ok(gs_file_write_atomic(gs_test_path(*state, "labels.npy"), text, sizeof(text)));
+    gs_assert_fails(make(*state, NULL, &s), GS_EFORMAT, "labels.npy: has 0 columns of labels");
+    assert_int_equal(unlink(gs_test_path(*state, "edges.npy")), 0);
+    gs_assert_ok(gs_mkdir(gs_test_path(*state, "nodes")));
+    gs_assert_ok(gs_mkdir(gs_test_path(*state, "nodes/a")));
+    gs_assert_ok(gs_mkdir(gs_test_path(*state, "edges")));
+    gs_assert_ok(gs_mkdir(gs_test_path(*state, "edges/a__to__a")));
+    write_npy(*state, "edges/a__to__a/edges.npy", GS_I64, pair, 1, 2);
+    gs_assert_ok(gs_file_write_atomic(gs_test_path(*state, "nodes/a/labels.npy"), text, sizeof(text)));
+    gs_assert_fails(make(*state, NULL, &s), GS_EFORMAT, "labels.npy: has 0 columns of labels");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, gs_test_temp_setup, gs_test_temp_teardown)
 int main(void)
 {
@@ -149,6 +174,7 @@ int main(void)
         T(test_labels__a_matrix_of_truths),
         T(test_labels__numbers),
         T(test_labels__contradictions_are_named),
+        T(test_labels__no_columns_are_no_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
