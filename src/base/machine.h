@@ -9,6 +9,8 @@
 /* Bytes that could still be taken: the smaller of MemAvailable and what the
  * process's memory cgroups (v1 or v2, every ancestor) leave. Never 0. */
 uint64_t gs_machine_free_memory(void);
+/* The same, read from PROC/meminfo, PROC/self/cgroup and PROC/self/mountinfo; `proc` is "/proc" but for tests. */
+uint64_t gs_machine__free_memory(const char *proc);
 /* Resident bytes of this process now, and the most there ever were (VmHWM). */
 uint64_t gs_process_resident_bytes(void);
 uint64_t gs_process_peak_bytes(void);
@@ -20,6 +22,9 @@ void gs_process_drop_idle_code(void);
 void gs_processor_name(char out[GS_PROCESSOR_BYTES]);
 /* Processors this process may run on (affinity, and the cpu quota that it began with), at least 1. */
 unsigned gs_machine_cpus(void);
+/* Those that the cpu quotas of this process's cgroups allow, rounded up; `most` where they allow more or say nothing.
+ * `proc` as above. */
+unsigned gs_machine__quota_cpus(const char *proc, unsigned most);
 
 /* ---- load -------------------------------------------------------------- */
 

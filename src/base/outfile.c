@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/base_internal.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/size.h"

@@ -55,6 +55,9 @@ gs_status gs_outfile_finish(gs_outfile *o);
  * Leaves gs_last_error() as it is. */
 void gs_outfile_abandon(gs_outfile *o);
 
+/* For tests: outputs as they are on a file system that has no files without a name. */
+extern bool gs_outfile__all_named;
+
 /* All of it in one call. */
 gs_status gs_file_write_atomic(const char *path, const void *data, uint64_t bytes);
 

@@ -40,6 +40,9 @@ static inline int gs_by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* order[n] = the numbers below n by ascending key[n]; those of equal keys ascend. spare[n] is scratch. */
+void gs_radix_order(uint32_t *order, uint32_t *spare, const uint32_t *key, uint32_t n);
+
 static inline uint64_t gs_div_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 /* `align` is a power of two. */
 static inline uint64_t gs_align_down(uint64_t v, uint64_t align) { return v & ~(align - 1); }

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/hash.h"
-#include "base/radix.h"
 #include "base/size.h"
 #include "session/store_rows.h"
 #include "store/chunk_table.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/radix.h"
 #include "base/size.h"
 #include "ranks/ranks.h"
 #include "sample/random_draw.h"

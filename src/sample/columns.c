@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "base/dtype.h"
-#include "base/radix.h"
 #include "base/size.h"
 
 static uint64_t own_bytes(const gs_store *s)

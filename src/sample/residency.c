@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/radix.h"
 #include "base/size.h"
 #include "sample/unique.h"
 

@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/dtype.h"
-#include "base/radix.h"
 #include "base/size.h"
 #include "sample/sample_internal.h"
 

@@ -11,7 +11,7 @@
 #include "base/dtype.h"
 #include "base/hash.h"
 #include "base/option_table.h"
-#include "cost/cost_file.h"
+#include "cost/cost.h"
 #include "program/products.h"
 #include "ranks/ranks.h"
 #include "schedule/simulate.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "cost/cost_file.h"    /* GS_COST_WAYS */
+#include "cost/cost.h"    /* GS_COST_WAYS */
 #include "gnnstream_reports.h" /* gs_plan_report */
 
 typedef struct gs_session gs_session;

@@ -9,7 +9,7 @@
 #include "base/option_table.h"
 #include "base/size.h"
 #include "base/temporary.h"
-#include "cost/cost_file.h"
+#include "cost/cost.h"
 #include "ranks/ranks.h"
 #include "schedule/deals.h"
 #include "schedule/schedule.h"

@@ -7,7 +7,6 @@
 
 #include "base/status.h"
 #include "cost/cost.h"
-#include "cost/cost_file.h"
 #include "device/device.h"
 #include "topology/topology.h"
 

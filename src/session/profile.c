@@ -1,6 +1,6 @@
 /* profile.c - timed epochs tell how fast this machine is. */
 #include "base/size.h"
-#include "cost/cost_file.h"
+#include "cost/cost.h"
 #include "schedule/simulate.h"
 #include "session/profile.h"
 #include "session/session.h"

@@ -10,7 +10,7 @@
 #include "base/option_table.h"
 #include "base/size.h"
 #include "compile/compile.h"
-#include "cost/cost_file.h"
+#include "cost/cost.h"
 #include "model/model.h"
 #include "ranks/ranks.h"
 #include "schedule/schedule.h"

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/initial.h"
 #include "base/philox.h"
-#include "base/radix.h"
 #include "base/size.h"
 #include "ranks/ranks.h"
 #include "session/session.h"

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/status.h"
-#include "cost/cost_file.h"
+#include "cost/cost.h"
 #include "device/device.h" /* gs_device_measure_* */
 #include "gnnstream.h"
 #include "io/disk_probe.h" /* GS_PROBE_RING_BYTES */

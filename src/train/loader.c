@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/option_table.h"
-#include "base/radix.h"
 #include "base/size.h"
 #include "batch/batch_rows.h"
 #include "gnnstream.h"

@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "base/npy.h"
-#include "base/radix.h"
 #include "base/size.h"
 #include "train/run_internal.h"
 

@@ -9,7 +9,7 @@
 
 #include "api_graph.h"
 #include "base/size.h"
-#include "cost/cost_file.h"
+#include "cost/cost.h"
 #include "device/device.h"
 
 /* The machine's record says that the disk takes so many times as long as by default. */

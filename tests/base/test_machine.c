@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/base_internal.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/machine.h"

@@ -12,7 +12,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/base_internal.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/outfile.h"

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/outfile.h"
-#include "cost/cost_file.h"
+#include "cost/cost.h"
 
 static char folder[64];
 
@@ -22,6 +22,15 @@ static double random_in(uint32_t *state, double least, double most)
 {
     *state = *state * 1664525u + 1013904223u;
     return least + (most - least) * (double)(*state >> 8) / (double)(1u << 24);
+}
+
+/* What two threads cost where these ceilings were measured, and nothing else. */
+static void take_limits(gs_cost *c, const gs_limits *l)
+{
+    gs_cost_record r;
+    memset(&r, 0, sizeof(r));
+    r.limits = *l;
+    gs_cost_from_record(c, &r, 2, NULL);
 }
 
 /* `tasks` sums of rows whose seconds are exactly what `truth` says. */
@@ -192,8 +201,7 @@ static void test_cost__measured_sums_come_back(void **state)
         l.found.edges[i].width = widths[i % 3];
         l.found.edges[i].edges_per_second = 1 / (2e-9 + 0.25e-9 * widths[i % 3]);
     }
-    gs_cost_defaults(&c, 2);
-    gs_cost_take_limits(&c, &l, 0);
+    take_limits(&c, &l);
     assert_int_equal(c.source[GS_WORK_SUM], GS_COST_CEILING);
     for (int i = 0; i < GS_LIMIT_EDGES; i++) {
         const double width = widths[i % 3], targets = fmin(1e6 / degrees[i / 3], 65536),
@@ -316,8 +324,7 @@ static void test_cost__ceilings_replace_guesses(void **state)
     gs_limits l;
     gs_cost c;
     memset(&l, 0, sizeof(l));
-    gs_cost_defaults(&c, 2);
-    gs_cost_take_limits(&c, &l, 0);
+    take_limits(&c, &l);
     assert_int_equal(c.disk_source, GS_COST_DEFAULT);
     l.found.disk_read_bps = 4e9;
     l.found.disk_write_bps = 1e9;
@@ -325,14 +332,14 @@ static void test_cost__ceilings_replace_guesses(void **state)
     l.found.random_read[0].bps = 4096 / 20e-6; /* 20 microseconds each, of which 1.024 at full speed */
     l.found.depth[0] = 1;
     l.found.random_read[0].at_depth[0] = 4096 / 250e-6;
-    gs_cost_take_limits(&c, &l, 0);
+    take_limits(&c, &l);
     assert_int_equal(c.disk_source, GS_COST_CEILING);
     assert_true(fabs(c.latency_seconds - (250e-6 - 4096 / 4e9)) < 1e-9);
     assert_true(fabs(c.request_seconds - (20e-6 - 4096 / 4e9)) < 1e-9);
     assert_true(c.read_bps == 4e9 && c.write_bps == 1e9);
     l.found.random_read[1].bytes = 65536;
     l.found.random_read[1].bps = 65536 / 18e-6; /* of which 16.384 at full speed: what is long begins sooner */
-    gs_cost_take_limits(&c, &l, 0);
+    take_limits(&c, &l);
     assert_true(fabs(c.request_seconds - (18e-6 - 65536 / 4e9)) < 1e-9);
     assert_true(fabs(c.block_seconds - (20e-6 - 4096 / 4e9)) < 1e-9);
     gs_cost_slow_disk(&c, 2);
@@ -351,7 +358,7 @@ static void test_cost__products_are_those_of_the_fastest_shape(void **state)
     l.found.copy_bps = 20e9; /* 5e9 floats copied a second, each read and written */
     gs_cost_defaults(&guess, 2);
     c = guess;
-    gs_cost_take_limits(&c, &l, 0);
+    take_limits(&c, &l);
     assert_int_equal(c.source[GS_WORK_VERTEX], GS_COST_CEILING);
     const double flops = gs_cost_seconds(&c, &(gs_work){GS_WORK_VERTEX, {0, 0, 1e12}});
     assert_true(fabs(flops - 2) < 1e-9);
@@ -361,7 +368,7 @@ static void test_cost__products_are_those_of_the_fastest_shape(void **state)
     /* Nothing is known of products without both. */
     l.found.copy_bps = 0;
     c = guess;
-    gs_cost_take_limits(&c, &l, 0);
+    take_limits(&c, &l);
     assert_memory_equal(&c, &guess, sizeof(c));
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "cost/cost_file.h"
+#include "cost/cost.h"
 #include "fuzz.h"
 
 #define DEVICE "cpu"
