@@ -303,8 +303,8 @@ void gs_batch_devices_clear(gs_batch_devices *d)
     gs_step_rows_clear(&d->rows);
 }
 
-/* Of ranks with learned rows: those of all devices' next passes come before these, and gradients go back behind them,
- * in the order of the batches. */
+/* Of ranks that have rows of others' batches: those of all devices' next passes come before these, and gradients of
+ * learned ones go back behind them, in the order of the batches. */
 static gs_status run_with_rows(gs_batch_devices *d)
 {
     gs_batch_member *const m = &d->at[0];
@@ -360,7 +360,7 @@ gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_
     d->pass = pass;
     d->passes = passes;
     d->added = 0;
-    if (gs_ranks_count() > 1 && gs_step_rows_adds(&d->rows))
+    if (gs_ranks_count() > 1 && gs_batch_tables_are_apart(&d->at[0].engine->tables))
         d->at[0].status = run_with_rows(d);
     else if (d->devices == 1)
         run_passes(&d->at[0]);

@@ -28,6 +28,18 @@ static uint64_t blocks_of(const gs_store *s)
     return gs_div_up(gs_store_array(s, GS_ARRAY_FEATURES)->bytes, GS_BLOCK_BYTES);
 }
 
+uint64_t gs_batch_rows_bytes(const gs_store *s)
+{
+    const gs_array_info *const info = gs_store_array(s, GS_ARRAY_FEATURES);
+    const gs_store_shard *const x = gs_store_get_shard(s);
+    uint64_t most = x == NULL ? info->bytes : 0;
+
+    for (uint32_t r = 0; x != NULL && r < x->ranks; r++)
+        most = GS_MAX(most, gs_shard_rows(x, r, gs_store_chunks(s)->interval_rows * (uint64_t)info->row_bytes,
+                                          info->bytes).bytes);
+    return most;
+}
+
 uint64_t gs_batch_rows_reading(const gs_store *s, uint32_t most)
 {
     return gs_read_ring_bytes(GS_BATCH_RING, RUNS) + (2ull * most + blocks_of(s)) * sizeof(uint32_t);
@@ -101,10 +113,10 @@ static gs_status load(gs_batch_rows *r, gs_array_id id)
     GS_ENDS(gs_block_reader_close) gs_block_reader reader = {0};
     gs_status st = gs_block_reader_open(&reader, r->store, id);
 
-    if (st == GS_OK && (r->array[id] = gs_malloc(reader.info->bytes + 1)) == NULL)
+    if (st == GS_OK && (r->array[id] = gs_malloc(GS_MIN(reader.extent.bytes, reader.info->bytes) + 1)) == NULL)
         st = gs_fail(GS_ENOMEM, "out of memory for %s of all vertices", gs_array_stem(id));
     while (gs_block_reader_more(&reader, &st))
-        memcpy(r->array[id] + reader.at, reader.block, reader.bytes);
+        memcpy(r->array[id] + (reader.at - reader.extent.first), reader.block, reader.bytes);
     return st;
 }
 
@@ -183,7 +195,8 @@ gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wante
 {
     gs_status st;
 
-    *r = (gs_batch_rows){.store = s, .features = features, .cache = {.rows_per_item = 1}, .side = 1};
+    *r = (gs_batch_rows){.store = s, .features = features, .cache = {.rows_per_item = 1}, .side = 1,
+                         .base = gs_store_array_extent(s, GS_ARRAY_FEATURES).first};
     const bool reads = most > 0 && features == NULL && (wanted >> GS_ARRAY_FEATURES & 1) == 0;
     if (reads && cache->slots > 0) {
         r->cache = *cache;
@@ -223,11 +236,13 @@ void gs_batch_rows_close(gs_batch_rows *r)
 
 /* ---- picking ------------------------------------------------------------- */
 
-static void pick_here(const uint8_t *array, uint64_t row_bytes, const uint32_t *row, uint32_t rows, uint8_t *dst)
+/* `array` has the rows' bytes from `base` on. */
+static void pick_here(const uint8_t *array, uint64_t base, uint64_t row_bytes, const uint32_t *row, uint32_t rows,
+                      uint8_t *dst)
 {
 #pragma omp parallel for schedule(static) if (rows *row_bytes > 65536)
     for (uint32_t i = 0; i < rows; i++)
-        memcpy(dst + i * row_bytes, array + row[i] * row_bytes, row_bytes);
+        memcpy(dst + i * row_bytes, array + (row[i] * row_bytes - base), row_bytes);
 }
 
 /* ---- what is read -------------------------------------------------------- */
@@ -291,7 +306,7 @@ static bool ask_run(gs_batch_rows *r, gs_batch_reads *l)
         along += gap;
         end = GS_MAX(end, row_end);
     }
-    if (!gs_read_ring_put(&r->ring, begin, end - begin, k))
+    if (!gs_read_ring_put(&r->ring, begin - r->base, end - begin, k))
         return false;
     l->asked = k;
     r->gap_bytes = along;
@@ -328,7 +343,7 @@ static gs_status check_blocks(const gs_batch_rows *r, const gs_read_run *run, co
     const uint64_t all = gs_store_array(r->store, GS_ARRAY_FEATURES)->bytes;
 
     for (uint32_t b = 0; b < run->blocks; b++, block += GS_BLOCK_BYTES) {
-        const uint64_t at = run->begin + b * GS_BLOCK_BYTES;
+        const uint64_t at = r->base + run->begin + b * GS_BLOCK_BYTES;
         if (sum_of(block, at, all) != r->sums[at / GS_BLOCK_BYTES])
             return gs_fail(GS_EFORMAT, "%s/%s.bin: bytes %llu to %llu are not those that matched their checksum when "
                            "the run began; see gnnstream verify, and make the store again",
@@ -368,12 +383,13 @@ static gs_status take_run(gs_batch_rows *r, gs_batch_reads *l, uint8_t *dst)
     if (st != GS_OK)
         return gs_fail(st, "%s: rows of features could not be read", gs_store_dir(r->store));
     GS_TRY(check_blocks(r, run, came));
+    const uint64_t begin = r->base + run->begin;
     for (; l->taken < run->mark; l->taken++) {
         const uint32_t place = l->order[l->taken];
         const uint64_t row = l->row[place];
-        memcpy(memory_of(r, dst, place), came + (row * r->row_bytes - run->begin), r->row_bytes);
+        memcpy(memory_of(r, dst, place), came + (row * r->row_bytes - begin), r->row_bytes);
         if (is_planned(r) && l->keep[l->taken] != GS_RESIDENCY_NONE)
-            keep_item(r, l->keep[l->taken], came, run->begin, row);
+            keep_item(r, l->keep[l->taken], came, begin, row);
     }
     gs_read_ring_pop(&r->ring);
     return GS_OK;
@@ -542,7 +558,7 @@ gs_status gs_batch_rows_pick(gs_batch_rows *r, gs_array_id id, const uint32_t *r
 
     if (all == NULL)
         return read_rows(r, row, rows, dst);
-    pick_here(all, gs_store_array(r->store, id)->row_bytes, row, rows, dst);
+    pick_here(all, id == GS_ARRAY_FEATURES ? r->base : 0, gs_store_array(r->store, id)->row_bytes, row, rows, dst);
     return GS_OK;
 }
 

@@ -111,6 +111,7 @@ typedef struct gs_batch_rows {
     const gs_store *store;
     uint8_t *array[GS_ARRAY_COUNT]; /* all rows, or NULL */
     const uint8_t *features;        /* the same, of another owner, or NULL */
+    uint64_t base;                  /* of a shard: bytes of features before those that it has */
     /* Rows of features that are read: */
     gs_read_ring ring;
     gs_row_cache_shape cache;
@@ -137,6 +138,8 @@ typedef struct gs_batch_rows {
     double wait_seconds; /* so far, for what was not there when it was wanted */
 } gs_batch_rows;
 
+/* Bytes of features that one has who has those of all vertices; of shards, those of the largest. */
+uint64_t gs_batch_rows_bytes(const gs_store *s);
 /* Bytes that reading rows of features takes, for batches of `most` rows, without a cache and not ahead. */
 uint64_t gs_batch_rows_reading(const gs_store *s, uint32_t most);
 /* The least ring through which rows are read ahead. */

@@ -62,6 +62,8 @@ static gs_status fill_array(gs_batches *b, int id, void *dst, const gs_batch *ba
         fill_out_degree(dst, batch);
         return GS_OK;
     case GS_ARRAY_FEATURES:
+        if (b->tables.features != NULL) /* they have come from all ranks */
+            return GS_OK;
         if (b->kept.rows > 0)
             return fill_left(b, dst, batch, place);
         return gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, batch->vertex, batch->vertices, dst);

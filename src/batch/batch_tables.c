@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "batch/batch_rows.h"
 #include "ranks/ranks.h"
 #include "session/session.h"
 #include "session/tables.h"
@@ -13,7 +14,7 @@
 
 uint64_t gs_batch_tables_bytes(const gs_session *session, uint32_t most)
 {
-    return session->program->tables == 0 ? 0 : most * GS_ROW_LIST_BYTES;
+    return session->program->tables == 0 && gs_store_get_shard(session->store) == NULL ? 0 : most * GS_ROW_LIST_BYTES;
 }
 
 /* By name: the two programs have passes of their own, and may come upon tables in another order. */
@@ -33,14 +34,14 @@ static gs_status find_tables(gs_batch_tables *b)
 }
 
 gs_status gs_batch_tables_open(gs_batch_tables *b, gs_session *whole, gs_session *session, uint32_t most,
-                               gs_batch_tables *first)
+                               gs_batch_tables *first, gs_batch_rows *features)
 {
-    *b = (gs_batch_tables){.whole = whole, .session = session};
-    if (session->program->tables == 0)
+    *b = (gs_batch_tables){.whole = whole, .session = session, .features = features};
+    if (session->program->tables == 0 && features == NULL)
         return GS_OK;
     pthread_mutex_init(&b->own, NULL);
     b->lock = first != NULL ? first->lock : &b->own;
-    if ((b->of = gs_malloc_array(session->program->tables, sizeof(*b->of))) == NULL)
+    if ((b->of = gs_malloc_array(session->program->tables + 1, sizeof(*b->of))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the numbers of tables");
     GS_TRY(gs_row_list_open(&b->list, most));
     return find_tables(b);
@@ -81,15 +82,33 @@ gs_status gs_batch_tables_fetch(gs_batch_tables *b, const gs_batch *batch)
     return st;
 }
 
+static gs_status pick_features(void *context, const gs_row_list *own, void *to)
+{
+    return gs_batch_rows_pick(context, GS_ARRAY_FEATURES, own->named, own->rows, to);
+}
+
+static gs_status fetch_features(gs_batch_tables *b, uint32_t of, uint32_t rows)
+{
+    const uint32_t array = gs_program_stored(b->session->program, GS_ARRAY_FEATURES);
+    void *const to = array == GS_NONE ? NULL : gs_exec_staged_rows(b->session->run.exec, array, 0);
+
+    return to == NULL ? GS_OK
+                      : gs_session_fetch_rows_for(b->whole, gs_store_array(b->whole->store,
+                                                                           GS_ARRAY_FEATURES)->row_bytes,
+                                                  of, rows, &b->list, pick_features, b->features, to);
+}
+
 gs_status gs_batch_tables_fetch_for(gs_batch_tables *b, uint32_t of, const gs_batch *batch)
 {
     uint32_t rows = batch->vertices;
 
-    if (b->session->program->tables == 0)
+    if (!gs_batch_tables_are_apart(b))
         return GS_OK;
     if (of == gs_ranks_self())
         gs_row_list_make(&b->list, batch->vertex, rows);
     GS_TRY(gs_ranks_share_of(of, &rows, sizeof(rows)));
+    if (b->features != NULL)
+        GS_TRY(fetch_features(b, of, rows));
     return bring_all(b, of, rows);
 }
 

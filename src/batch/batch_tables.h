@@ -21,6 +21,7 @@ typedef struct gs_session gs_session;
 /* Tables are numbered as in the program of the batches. */
 typedef struct gs_batch_tables {
     gs_session *whole, *session; /* that has them; that trains the batches */
+    struct gs_batch_rows *features; /* of the vertices of this rank, which has a shard, for others, too; or NULL */
     uint32_t *of;                /* [tables] their numbers in the program of `whole` */
     gs_row_list list;            /* of the batch at hand */
     pthread_mutex_t own, *lock;  /* of `whole`, for as long as rows are brought: the first device's */
@@ -31,11 +32,13 @@ uint64_t gs_batch_tables_bytes(const gs_session *session, uint32_t most);
 /* Both have started. `first`: of another device that trains batches with the same tables, was opened and outlives this;
  * NULL: none does. GS_ENOMEM. Release with gs_batch_tables_close() in any case. */
 gs_status gs_batch_tables_open(gs_batch_tables *b, gs_session *whole, gs_session *session, uint32_t most,
-                               gs_batch_tables *first);
+                               gs_batch_tables *first, struct gs_batch_rows *features);
 void gs_batch_tables_close(gs_batch_tables *b);
 
 /* Before a pass: the batch's rows of all tables, to where the pass reads them. Blocks while it reads. GS_EIO. */
 gs_status gs_batch_tables_fetch(gs_batch_tables *b, const gs_batch *batch);
+/* Of several ranks: is there anything of others to be had? */
+static inline bool gs_batch_tables_are_apart(const gs_batch_tables *b) { return b->list.named != NULL; }
 /* The same of several ranks, a meeting: rows of the batch that rank `of` has, which others need not have drawn. */
 gs_status gs_batch_tables_fetch_for(gs_batch_tables *b, uint32_t of, const gs_batch *batch);
 

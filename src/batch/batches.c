@@ -195,7 +195,7 @@ gs_status gs_batches_open(gs_batches **out, const gs_session_config *config, gs_
 void gs_batches_set_room(gs_batches *b, const gs_batch_room *room)
 {
     const bool may = b->device_bytes > 0 && b->session->program->tables == 0 && b->fit == NULL &&
-                     b->session->pairs.upstream == GS_NONE;
+                     b->session->pairs.upstream == GS_NONE && gs_store_get_shard(b->session->store) == NULL;
 
     b->slots.count = may ? GS_MIN(room->slots, GS_EXEC_SLOTS) : 1;
     if (features_of(b->session->program) == GS_NONE)
@@ -271,7 +271,7 @@ uint64_t gs_batches_device_bytes(const gs_batches *b)
 
 uint64_t gs_batches_shared_features(const gs_batches *b)
 {
-    return b->keeps ? gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes : 0;
+    return b->keeps ? gs_batch_rows_bytes(b->session->store) : 0;
 }
 
 uint64_t gs_batches_shared_list(const gs_batches *b)
@@ -291,8 +291,8 @@ static uint64_t lists_bytes(const gs_batches *b)
 
 uint64_t gs_batches_bytes(const gs_batches *b)
 {
-    const uint64_t all = gs_store_array(b->session->store, GS_ARRAY_FEATURES)->bytes;
-    return b->bytes + (b->keeps ? all + b->names : GS_MAX(b->copies, b->names)) +
+    const bool names = b->keeps && gs_store_get_shard(b->session->store) == NULL;
+    return b->bytes + gs_batches_shared_features(b) + (names ? b->names : GS_MAX(b->copies, b->names)) +
            gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices) +
            gs_batch_rows_ahead(b->ring, b->shape.limits.vertices) + lists_bytes(b) +
            (b->slots.count > 1 ? GS_EXEC_SLOTS * gs_align_up(piece_bytes(b), GS_BLOCK_BYTES) + b->copies : 0) +
@@ -520,6 +520,7 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, 
     gs_session *const s = b->session;
     const uint8_t *const features = first != NULL ? first->rows.features : features_in(whole);
     const uint32_t wanted = wanted_arrays(s) | (uint32_t)(b->keeps && features == NULL) << GS_ARRAY_FEATURES;
+    const bool shard = gs_store_get_shard(s->store) != NULL;
     const uint32_t most = b->shape.limits.vertices, picked = features_of(s->program) == GS_NONE ? 0 : most;
     gs_status st;
 
@@ -528,10 +529,12 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, 
     if ((st = gs_params_alloc(&s->run.params, s->program, true, 0)) != GS_OK || (st = share_params(b)) != GS_OK ||
         (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
         (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, picked, &b->cache, b->ring)) != GS_OK ||
-        (st = gs_batch_tables_open(&b->tables, whole, s, most, first == NULL ? NULL : &first->tables)) != GS_OK)
+        (st = gs_batch_tables_open(&b->tables, whole, s, most, first == NULL ? NULL : &first->tables,
+                                   shard && picked > 0 ? &b->rows : NULL)) != GS_OK)
         return st;
+    gs_batch_rows_apart(&b->rows, shard); /* other ranks' batches are not known */
     b->rows.gap = gs_batches_gap(&s->machine.cost);
-    if (b->rows.features != NULL && b->device_bytes == 0 &&
+    if (b->rows.features != NULL && b->device_bytes == 0 && !shard &&
         (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
         return st;
     if ((st = open_exec(b)) != GS_OK || (st = keep_rows(b, keeper)) != GS_OK || (st = gs_batch_draw_open(b)) != GS_OK)
@@ -549,7 +552,7 @@ void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
 
     gs_batch_slots_quiet(&b->slots);
     if (k->rows == 0 || b->rows.plan == NULL) { /* of rows that devices keep, what is left is not known yet */
-        gs_batch_rows_begin(&b->rows, batch, k->rows == 0 ? batches : 0);
+        gs_batch_rows_begin(&b->rows, batch, k->rows == 0 && !b->rows.apart ? batches : 0);
         gs_batch_slots_queue(&b->slots, batch, batches, false);
         return;
     }

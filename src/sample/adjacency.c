@@ -26,6 +26,7 @@ typedef struct loading {
     char *feature;
     uint64_t *loops;
     uint32_t *own;
+    uint8_t *wanted; /* [parts * parts] of a shard: its chunks; NULL: all */
     const volatile int *stop;
 } loading;
 
@@ -90,11 +91,8 @@ static gs_status take_edges(void *context, uint32_t target, uint32_t operand, co
         const uint32_t from = v->start[t], n = v->start[t + 1] - from;
         const uint64_t to = l->next[row];
         l->next[row] += n;
-        for (uint32_t k = 0; k < n; k++) {
+        for (uint32_t k = 0; k < n; k++)
             l->other[to + k] = other + gs_index_at(v->index, v->index_bytes, (uint64_t)from + k);
-            if (l->loops != NULL && l->other[to + k] == row)
-                l->loops[row / 64] |= 1ull << (row % 64);
-        }
         if (l->type != NULL)
             memcpy((char *)l->type + to * v->type_bytes, (const char *)v->type + (uint64_t)from * v->type_bytes,
                    (size_t)n * v->type_bytes);
@@ -120,6 +118,16 @@ static void sum_counts(loading *l)
         l->next[v] = sum;
         sum += n;
     }
+}
+
+static void note_loops(const gs_adjacency *a)
+{
+    uint64_t *const loops = (uint64_t *)(uintptr_t)a->loops;
+
+    for (uint64_t v = 0; v < a->vertices && loops != NULL; v++)
+        for (uint64_t k = gs_adjacency_first(a, v); k < gs_adjacency_first(a, v + 1); k++)
+            if (a->other[k] == v)
+                loops[v / 64] |= 1ull << (v % 64);
 }
 
 /* Stable, bottom up, by type and then by far end; the result is where *list points then. */
@@ -231,6 +239,7 @@ static gs_status check_budget(const gs_store *s, uint64_t memory)
 static gs_status end_loading(loading *l, gs_status st, gs_adjacency **out)
 {
     gs_free(l->next);
+    gs_free(l->wanted);
     if (st == GS_OK)
         *out = l->a;
     else
@@ -247,6 +256,15 @@ static gs_status begin_loading(loading *l, const gs_store *s, const volatile int
     *l->a = (gs_adjacency){.vertices = (uint32_t)info->vertices, .edges = info->edges, .edge_types = info->edge_types,
                            .data = l->table->data, .parts = info->parts,
                            .interval_rows = info->interval_rows, .chunks = l->table};
+    const gs_store_shard *const x = gs_store_get_shard(s);
+    if (x == NULL)
+        return GS_OK;
+    if ((l->wanted = gs_calloc((uint64_t)info->parts * info->parts, 1)) == NULL) {
+        gs_free(l->a);
+        return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
+    }
+    memset(l->wanted + (uint64_t)x->first[x->rank] * info->parts, 1,
+           (uint64_t)(x->first[x->rank + 1] - x->first[x->rank]) * info->parts);
     return GS_OK;
 }
 
@@ -265,12 +283,59 @@ gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction 
         st = gs_fail(st, "%s: no memory for its edges", gs_store_dir(s));
         goto done;
     }
-    if ((st = gs_edge_scan(s, d, memory, NULL, count_edges, &l)) != GS_OK)
+    if ((st = gs_edge_scan(s, d, memory, l.wanted, count_edges, &l)) != GS_OK)
         goto done;
     sum_counts(&l);
-    st = gs_edge_scan(s, d, memory, NULL, take_edges, &l);
+    st = gs_edge_scan(s, d, memory, l.wanted, take_edges, &l);
+    if (st == GS_OK)
+        note_loops(l.a);
 done:
     return end_loading(&l, st, out);
+}
+
+/* ---- lists of shards ----------------------------------------------------- */
+
+static void put_first(gs_adjacency *a, uint64_t v, uint64_t first)
+{
+    if (a->first32 != NULL)
+        ((uint32_t *)(uintptr_t)a->first32)[v] = (uint32_t)first;
+    else
+        ((uint64_t *)(uintptr_t)a->first64)[v] = first;
+}
+
+/* A rank's own lists lie at the front, as those of others have no edges yet. */
+gs_status gs_adjacency_share(gs_adjacency *a, const gs_store_shard *x, gs_adjacency_give *give)
+{
+    const uint64_t each = a->first32 != NULL ? 4 : 8, edges = gs_adjacency_first(a, a->vertices);
+    const struct {
+        const void *of;
+        uint64_t bytes;
+    } array[] = {{a->other, 4}, {a->type, a->data.type_bytes}, {a->weight, 4}, {a->feature, a->data.feature_bytes}};
+    uint64_t row[GS_SHARDS_MOST + 1], at[GS_SHARDS_MOST + 1], sum = 0;
+
+    for (uint32_t r = 0; r <= x->ranks; r++) {
+        row[r] = GS_MIN((uint64_t)x->first[r] * a->interval_rows, a->vertices);
+        at[r] = row[r] * each;
+    }
+    for (uint64_t v = 0; v < a->vertices; v++)
+        put_first(a, v, gs_adjacency_first(a, v + 1) - gs_adjacency_first(a, v));
+    GS_TRY(give((void *)(uintptr_t)(a->first32 != NULL ? (const void *)a->first32 : a->first64), at));
+    for (uint64_t v = 0; v <= a->vertices; v++) {
+        const uint64_t n = v < a->vertices ? gs_adjacency_first(a, v) : 0;
+        put_first(a, v, sum);
+        sum += n;
+    }
+    for (uint32_t k = 0; k < GS_ARRAY_LEN(array); k++) {
+        char *const to = (char *)(uintptr_t)array[k].of;
+        if (to == NULL)
+            continue;
+        for (uint32_t r = 0; r <= x->ranks; r++)
+            at[r] = gs_adjacency_first(a, row[r]) * array[k].bytes;
+        memmove(to + at[x->rank], to, edges * array[k].bytes);
+        GS_TRY(give(to, at));
+    }
+    note_loops(a);
+    return GS_OK;
 }
 
 /* ---- lists that stay in the store ---------------------------------------- */
@@ -314,7 +379,7 @@ gs_status gs_adjacency_count(gs_adjacency **out, const gs_store *s, gs_direction
 
     GS_TRY(begin_loading(&l, s, stop));
     if ((st = make_counts(&l, s, false)) == GS_OK &&
-        (st = gs_edge_scan(s, d, UINT64_MAX, NULL, count_edges, &l)) == GS_OK)
+        (st = gs_edge_scan(s, d, UINT64_MAX, l.wanted, count_edges, &l)) == GS_OK)
         sum_counts(&l);
     return end_loading(&l, st, out);
 }

@@ -78,6 +78,11 @@ gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction 
  * its features an edge of the longest list meanwhile. GS_ENOMEM. */
 gs_status gs_adjacency_sort_types(gs_adjacency *a);
 
+/* Of a shard either has the lists of its own vertices, and this those of all: `give` is called by all who have one, and
+ * gives each the bytes first[r] to first[r + 1] of x that shard r has. What it returns. */
+typedef gs_status gs_adjacency_give(void *x, const uint64_t *first);
+gs_status gs_adjacency_share(gs_adjacency *a, const gs_store_shard *shard, gs_adjacency_give *give);
+
 /* The same edges, whose lists stay in the store: in memory are the places of the lists, 4 or 8 bytes a vertex, and self
  * loops of in-edges where there are any. Batches are drawn of these as of lists in memory, with the same result, in
  * sequential passes for all batches of a group (docs/design/sampling.md); so a sampler over them is one caller's at a

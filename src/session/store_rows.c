@@ -13,6 +13,7 @@ gs_status gs_block_reader_open(gs_block_reader *r, const gs_store *store, gs_arr
 
     *r = (gs_block_reader){.info = gs_store_array(store, id), .fd = -1, .opened = true,
                            .extent = gs_store_array_extent(store, id)};
+    r->at = r->extent.first;
     if (!r->info->present)
         return gs_fail(GS_EINVAL, "%s: the store has no %s", gs_store_dir(store), gs_array_stem(id));
     r->path = gs_store_array_path(store, id);
@@ -55,7 +56,7 @@ bool gs_block_reader_more(gs_block_reader *r, gs_status *st)
     if (*st != GS_OK)
         return false;
     r->at += r->bytes;
-    if (r->at >= r->info->bytes)
+    if (r->at >= GS_MIN(r->extent.first + r->extent.bytes, r->info->bytes))
         return false;
     *st = gs_block_reader_next(r, r->at / GS_SUM_BYTES, &r->bytes);
     return *st == GS_OK;

@@ -23,8 +23,8 @@ gs_status gs_block_reader_open(gs_block_reader *r, const gs_store *store, gs_arr
 void gs_block_reader_close(gs_block_reader *r);
 /* Reads block `index` into r->block, checks it, gives its length. */
 gs_status gs_block_reader_next(gs_block_reader *r, uint64_t index, uint64_t *bytes);
-/* Front to back: reads the next block, the first one first. False at the array's end; where it cannot, as *st says
- * then; and where *st is not GS_OK, for a reader that could not be opened. */
+/* Front to back of what the store, or the shard, has of it: reads the next block, the first one first. False at its
+ * end; where it cannot, as *st says then; and where *st is not GS_OK, for a reader that could not be opened. */
 bool gs_block_reader_more(gs_block_reader *r, gs_status *st);
 
 /* Rows of the store, [count], of vertices by their ids in the input, which are below the number of vertices and may be

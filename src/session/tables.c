@@ -65,6 +65,9 @@ static uint64_t column_bytes(const gs_session *s, uint32_t width, uint32_t colum
     return id_bytes(rows) + 2 * columns * rows * width * sizeof(float);
 }
 
+/* Floats that a row of so many bytes has, or would. */
+static uint32_t floats_of(uint64_t row_bytes) { return (uint32_t)gs_div_up(row_bytes, sizeof(float)); }
+
 uint64_t gs_session_sweep_bytes(const gs_session *s)
 {
     const bool scored = s->pairs.judged != GS_NONE && !s->config.rows_alone;
@@ -75,6 +78,9 @@ uint64_t gs_session_sweep_bytes(const gs_session *s)
         most = GS_MAX(most, column_bytes(s, s->program->table[i].width, s->pass.gradients ? GS_EXEC_COLUMNS : 1));
     if (scored && gs_ranks_count() > 1) /* and rows of a rank's batch */
         most += tile_rows(s, width) * width * sizeof(float);
+    const uint32_t floats = floats_of(gs_store_array(s->store, GS_ARRAY_FEATURES)->row_bytes);
+    if (s->config.on_batches && gs_store_get_shard(s->store) != NULL && floats > 0) /* so of features */
+        most = GS_MAX(most, column_bytes(s, floats, 2));
     return most > 0 ? most + GS_SUM_BYTES : 0; /* and a block of input ids */
 }
 
@@ -337,23 +343,25 @@ gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t a
 /* Of rank `of`'s list some names, which all ranks get, and their rows, of which each has its own. */
 typedef struct visit {
     gs_session *s;
-    uint32_t of, array, width, most, at;
+    uint32_t of, most, at;
+    uint64_t row_bytes;
     gs_row_list some; /* without an order: rows lie in that of names */
-    float *row;       /* [most, width] */
+    uint8_t *row;     /* [most][row_bytes] */
     uint32_t first[GS_RANKS_MOST + 1];
 } visit;
 
-static visit visit_of(gs_session *s, uint32_t array, uint32_t of)
+static visit visit_of(gs_session *s, uint64_t row_bytes, uint32_t of)
 {
-    const uint32_t width = s->program->array[array].width;
-    const uint64_t rows = tile_rows(s, width);
+    const uint64_t rows = tile_rows(s, floats_of(row_bytes));
 
-    return (visit){.s = s, .of = of, .array = array, .width = width, .most = (uint32_t)rows,
+    return (visit){.s = s, .of = of, .row_bytes = row_bytes, .most = (uint32_t)rows,
                    .some = {.named = s->run.sweep},
-                   .row = (float *)(void *)((uint8_t *)s->run.sweep + id_bytes(rows)) + 2 * rows * width};
+                   .row = (uint8_t *)s->run.sweep + id_bytes(rows) + 2 * rows * floats_of(row_bytes) * sizeof(float)};
 }
 
-uint64_t gs_session_visit_bytes(const gs_session *s, uint32_t array, uint32_t of, const uint32_t *vertex,
+static uint8_t *own_rows(const visit *v) { return v->row + v->first[gs_ranks_self()] * v->row_bytes; }
+
+uint64_t gs_session_visit_bytes(const gs_session *s, uint64_t row_bytes, uint32_t of, const uint32_t *vertex,
                                 uint32_t rows)
 {
     const uint64_t per = gs_store_chunks(s->store)->interval_rows;
@@ -362,7 +370,7 @@ uint64_t gs_session_visit_bytes(const gs_session *s, uint32_t array, uint32_t of
 
     for (uint32_t k = 0; k < rows; k++)
         far += vertex[k] < per * owners[of] || vertex[k] >= per * owners[of + 1];
-    return far * s->program->array[array].width * sizeof(float) + (ranks - 1ull) * rows * sizeof(*vertex);
+    return far * row_bytes + (ranks - 1ull) * rows * sizeof(*vertex);
 }
 
 /* The next names of `rows` that the list has. */
@@ -376,7 +384,7 @@ static gs_status next_names(visit *v, uint32_t rows, const gs_row_list *list)
         memcpy(some->named, list->named + v->at, some->rows * sizeof(*some->named));
     GS_TRY(gs_ranks_share_of(v->of, some->named, some->rows * sizeof(*some->named)));
     deal_names(v->first, v->s, some);
-    v->s->run.swept[2] += gs_session_visit_bytes(v->s, v->array, v->of, some->named, some->rows);
+    v->s->run.swept[2] += gs_session_visit_bytes(v->s, v->row_bytes, v->of, some->named, some->rows);
     return GS_OK;
 }
 
@@ -389,30 +397,54 @@ static gs_status pass_rows(const visit *v, bool back)
         const uint64_t rows = v->first[r + 1] - v->first[r];
         if (r != v->of && rows > 0 && (self == v->of || self == r))
             GS_TRY(gs_ranks_pass((self == v->of) == back, self == v->of ? r : v->of,
-                                 v->row + (uint64_t)v->first[r] * v->width, rows * v->width * sizeof(float)));
+                                 v->row + v->first[r] * v->row_bytes, rows * v->row_bytes));
     }
     return GS_OK;
+}
+
+gs_status gs_session_fetch_rows_for(gs_session *s, uint64_t row_bytes, uint32_t of, uint32_t rows,
+                                    const gs_row_list *list, gs_own_rows_fn *fn, void *context, void *to)
+{
+    visit v = visit_of(s, row_bytes, of);
+
+    while (v.at + v.some.rows < rows) {
+        GS_TRY(next_names(&v, rows, list));
+        const gs_row_list own = own_names(s, &v.some);
+        GS_TRY(fn(context, &own, own_rows(&v)));
+        GS_TRY(pass_rows(&v, false));
+        for (uint32_t k = 0; k < v.some.rows && of == gs_ranks_self(); k++)
+            memcpy((uint8_t *)to + list->order[v.at + k] * row_bytes, v.row + k * row_bytes, row_bytes);
+    }
+    return GS_OK;
+}
+
+typedef struct of_array {
+    gs_session *s;
+    uint32_t array;
+} of_array;
+
+static gs_status read_own(void *context, const gs_row_list *own, void *to)
+{
+    const of_array *const x = context;
+    const gs_exec_column column = {.array = x->array, .read = true};
+    listed g = {.list = own, .arrays = 1, .to = to};
+
+    return sweep_list(x->s, &column, read_tile, &g);
+}
+
+static uint64_t row_bytes_of(const gs_session *s, uint32_t array)
+{
+    return s->program->array[array].width * sizeof(float);
 }
 
 gs_status gs_session_read_rows_for(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
                                    float *to)
 {
-    const gs_exec_column column = {.array = array, .read = true};
-    visit v = visit_of(s, array, of);
+    of_array x = {s, array};
 
     if (gs_ranks_count() == 1)
         return gs_session_read_rows(s, array, list, to);
-    while (v.at + v.some.rows < rows) {
-        GS_TRY(next_names(&v, rows, list));
-        const gs_row_list own = own_names(s, &v.some);
-        listed g = {.list = &own, .arrays = 1, .to = v.row + (uint64_t)v.first[gs_ranks_self()] * v.width};
-        GS_TRY(sweep_list(s, &column, read_tile, &g));
-        GS_TRY(pass_rows(&v, false));
-        for (uint32_t k = 0; k < v.some.rows && of == gs_ranks_self(); k++)
-            memcpy(to + list->order[v.at + k] * (uint64_t)v.width, v.row + (uint64_t)k * v.width,
-                   v.width * sizeof(*to));
-    }
-    return GS_OK;
+    return gs_session_fetch_rows_for(s, row_bytes_of(s, array), of, rows, list, read_own, &x, to);
 }
 
 typedef struct adding {
@@ -445,27 +477,22 @@ static const float *row_in_order(const void *context, uint32_t place)
 gs_status gs_session_send_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
                                   gs_row_source *source, const void *context, gs_rows_fn *fn, void *receiver)
 {
-    visit v = visit_of(s, array, of);
+    visit v = visit_of(s, row_bytes_of(s, array), of);
 
     while (v.at + v.some.rows < rows) {
         GS_TRY(next_names(&v, rows, list));
         for (uint32_t k = 0; k < v.some.rows && of == gs_ranks_self(); k++)
-            memcpy(v.row + (uint64_t)k * v.width, source(context, list->order[v.at + k]), v.width * sizeof(*v.row));
+            memcpy(v.row + k * v.row_bytes, source(context, list->order[v.at + k]), v.row_bytes);
         GS_TRY(pass_rows(&v, true));
         const gs_row_list own = own_names(s, &v.some);
-        GS_TRY(fn(receiver, &own, v.row + (uint64_t)v.first[gs_ranks_self()] * v.width));
+        GS_TRY(fn(receiver, &own, (const float *)(const void *)own_rows(&v)));
     }
     return GS_OK;
 }
 
-typedef struct added {
-    gs_session *s;
-    uint32_t array;
-} added;
-
 static gs_status add_rows(void *context, const gs_row_list *own, const float *row)
 {
-    const added *const x = context;
+    const of_array *const x = context;
     const uint32_t width = x->s->program->array[x->array].width;
     const rows_in_order rows = {row, width};
     adding a = {width, row_in_order, &rows};
@@ -477,7 +504,7 @@ static gs_status add_rows(void *context, const gs_row_list *own, const float *ro
 gs_status gs_session_add_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
                                  gs_row_source *source, const void *context)
 {
-    added x = {s, array};
+    of_array x = {s, array};
     adding a = {s->program->array[array].width, source, context};
     bool finite;
 

@@ -78,8 +78,13 @@ gs_status gs_session_add_rows_of(gs_session *s, uint32_t array, uint32_t of, uin
 typedef gs_status gs_rows_fn(void *context, const gs_row_list *own, const float *row);
 gs_status gs_session_send_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
                                   gs_row_source *source, const void *context, gs_rows_fn *fn, void *receiver);
+/* Rows of any bytes of one's own vertices, as `fn` says them, [own->rows] in the order of names, come to `to` there
+ * by their places. */
+typedef gs_status gs_own_rows_fn(void *context, const gs_row_list *own, void *to);
+gs_status gs_session_fetch_rows_for(gs_session *s, uint64_t row_bytes, uint32_t of, uint32_t rows,
+                                    const gs_row_list *list, gs_own_rows_fn *fn, void *context, void *to);
 /* Bytes that either moves between ranks for these rows of `of`, by s->machine.owners; of ranks in a plan, too. */
-uint64_t gs_session_visit_bytes(const gs_session *s, uint32_t array, uint32_t of, const uint32_t *vertex,
+uint64_t gs_session_visit_bytes(const gs_session *s, uint64_t row_bytes, uint32_t of, const uint32_t *vertex,
                                 uint32_t rows);
 
 /* Rows [first, first + rows) of the logits or of an array of a table, to `dst`. Of several ranks rank 0 calls it, as

@@ -11,6 +11,7 @@
 #include "base/option_table.h"
 #include "base/size.h"
 #include "ranks/ranks.h"
+#include "session/edges.h"
 #include "session/store_rows.h"
 #include "train/control.h" /* gs_shuffles */
 #include "train/options.h"
@@ -197,7 +198,7 @@ static gs_status narrow_limits(gs_draws *d, const gs_draws_request *q, uint64_t 
 
 bool gs_draws_may_stream(const gs_draws *d)
 {
-    return !d->options.weighted &&
+    return !d->options.weighted && gs_store_get_shard(d->store) == NULL &&
            (d->in == NULL || (d->in->columns == NULL && d->in->edges * sizeof(uint32_t) > STREAMED_FROM));
 }
 
@@ -205,6 +206,13 @@ bool gs_draws_may_stream(const gs_draws *d)
 static bool needs_out(const gs_draws *d)
 {
     return facts_of(d)->needs_out && !gs_store_get_info(d->store)->symmetric;
+}
+
+/* Ranks that have shards give each other their lists. */
+static gs_status share_lists(const gs_draws *d, gs_adjacency *a)
+{
+    const gs_store_shard *const shard = gs_store_get_shard(d->store);
+    return shard == NULL ? GS_OK : gs_adjacency_share(a, shard, gs_ranks_share_parts);
 }
 
 /* All in memory within `share` of it each, or none; with what puts them in order by type. */
@@ -215,10 +223,11 @@ static gs_status load_lists(gs_draws *d, uint64_t share)
     const uint64_t sort = d->options.by_type ? each * gs_store_get_info(d->store)->max_in_degree : 0;
     gs_status st = gs_adjacency_load(&d->in, d->store, GS_BY_DEST, share - GS_MIN(sort, share), stop);
 
-    if (st == GS_OK && d->options.by_type)
+    if (st == GS_OK && (st = share_lists(d, d->in)) == GS_OK && d->options.by_type)
         st = gs_adjacency_sort_types(d->in);
-    if (st == GS_OK && needs_out(d))
-        st = gs_adjacency_load(&d->out, d->store, GS_BY_SOURCE, share, stop);
+    if (st == GS_OK && needs_out(d) &&
+        (st = gs_adjacency_load(&d->out, d->store, GS_BY_SOURCE, share, stop)) == GS_OK)
+        st = share_lists(d, d->out);
     if (st != GS_OK) {
         gs_adjacency_free(d->in);
         d->in = NULL;
@@ -226,14 +235,15 @@ static gs_status load_lists(gs_draws *d, uint64_t share)
     return st;
 }
 
-/* Draws by weight look at the weights of whole lists. */
-static gs_status refuse_weighted(gs_draws *d, const gs_draws_request *q, uint64_t host)
+/* Draws by weight look at the weights of whole lists, and a shard has not all of them. */
+static gs_status refuse_streamed(gs_draws *d, const gs_draws_request *q, uint64_t host)
 {
     char why[GS_ERROR_BYTES];
 
     snprintf(why, sizeof(why), "%s", gs_last_error());
     note_need(q, host, LISTS_SHARE, gs_adjacency_bytes(d->store) + gs_adjacency_read_bytes(d->store));
-    return gs_fail(GS_EBUDGET, ".weighted: edges that are drawn by weight are in memory: %s", why);
+    return gs_fail(GS_EBUDGET, "%s: %s", d->options.weighted ? ".weighted: edges that are drawn by weight are in memory"
+                                                             : ".sampler: edges of shards are in memory", why);
 }
 
 /* In memory, where they fit; else they stay in the store, which gives the same batches. */
@@ -243,13 +253,14 @@ static gs_status load_edges(gs_draws *d, const gs_draws_request *q, uint64_t hos
     gs_status st = q->stream ? GS_EBUDGET
                              : load_lists(d, (uint64_t)(LISTS_SHARE * (double)host / (needs_out(d) ? 2 : 1)));
 
-    if (st == GS_EBUDGET && d->options.weighted)
-        return refuse_weighted(d, q, host);
+    if (st == GS_EBUDGET && (d->options.weighted || gs_store_get_shard(d->store) != NULL))
+        return refuse_streamed(d, q, host);
     if (st == GS_EBUDGET && (st = gs_adjacency_stream(&d->in, d->store, GS_BY_DEST, stop)) == GS_OK && needs_out(d))
         st = gs_adjacency_stream(&d->out, d->store, GS_BY_SOURCE, stop);
-    if (st == GS_OK && facts_of(d)->needs_out_places && !gs_store_get_info(d->store)->symmetric)
+    const bool counts = facts_of(d)->needs_out_places && !gs_store_get_info(d->store)->symmetric;
+    if (st == GS_OK && counts)
         st = gs_adjacency_count(&d->out, d->store, GS_BY_SOURCE, stop);
-    return st;
+    return st == GS_OK && counts ? share_lists(d, d->out) : st;
 }
 
 /* Coefficients of edges in the store: numbers of batches for each vertex. A budget for many of them is not tried, as
@@ -311,6 +322,13 @@ static gs_status take_targets(gs_draws *d, const gs_draws_request *q)
     return list_targets(d, q->split, most[q->split]);
 }
 
+static gs_status check_trial(const gs_draws *d, const gs_draws_request *q)
+{
+    return !q->trial || gs_store_get_shard(d->store) == NULL
+               ? GS_OK
+               : gs_fail(GS_ENOMEM, "a budget is not tried, as a shard has a part of the edges");
+}
+
 gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
 {
     const gs_train_options *const o = q->options;
@@ -319,7 +337,8 @@ gs_status gs_draws_open(gs_draws *d, const gs_draws_request *q)
     *d = (gs_draws){.target = q->target, .targets = q->targets, .group = 1, .lock = PTHREAD_MUTEX_INITIALIZER,
                     .changed = PTHREAD_COND_INITIALIZER,
                     .threads = gs_ranks_threads(o->threads)};
-    GS_TRY(gs_store_open(&d->store, q->store));
+    GS_TRY(gs_session_open_store(&d->store, q->store));
+    GS_TRY(check_trial(d, q));
     GS_TRY(take_targets(d, q));
     GS_TRY(gs_batch_options_read(&d->options, o));
     GS_TRY(check_sampler(d, q));

@@ -66,6 +66,7 @@ typedef struct gs_draws_request {
     const gs_train_options *options; /* what speaks of batches; .seed, .threads, .host_memory, .stop */
     bool stream;         /* lists of edges stay in the store, whether they have room or not */
     bool all_there;      /* no batch may overflow: limits are what one can have */
+    bool trial;          /* of one rank alone, which others may not make: GS_ENOMEM of shards */
     uint32_t *target;    /* [targets] ascending rows of the store that losses are of, *d's from now on; NULL: those of
                           * `split`, or of GS_SPLIT_NONE all */
     uint32_t targets;

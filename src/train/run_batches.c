@@ -71,7 +71,7 @@ static gs_status find_tables(bool *learns_rows, const gs_train_options *o, const
     *learns_rows = gs_model_learns_rows(model, 1);
     if (*learns_rows || !gs_model_learns_rows(model, 0))
         return GS_OK;
-    GS_TRY(gs_store_open(&s, store));
+    GS_TRY(gs_session_open_store(&s, store));
     *learns_rows = gs_store_get_info(s)->features == 0;
     return GS_OK;
 }
@@ -95,20 +95,6 @@ static gs_status open_seeds(void *context, const gs_seed_source **out, const gs_
     return GS_OK;
 }
 
-/* Each of several ranks draws all batches. */
-static gs_status check_ranks(const char *store)
-{
-    GS_ENDS(gs_store_close_at) gs_store *s = NULL;
-
-    if (gs_ranks_count() == 1)
-        return GS_OK;
-    GS_TRY(gs_session_open_store(&s, store));
-    if (gs_store_get_shard(s) != NULL)
-        return gs_fail(GS_EUNSUPPORTED, "%s: batches are drawn of all edges, and a shard has some; give ranks the "
-                       "whole store", store);
-    return GS_OK;
-}
-
 static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, bool stream)
 {
     const gs_train_options *const o = config->options;
@@ -116,13 +102,12 @@ static gs_status open_draws(gs_run_batches *b, const gs_session_config *config, 
     const gs_draws *const d = &b->draws;
     gs_draws_request request = {.store = config->store, .options = o, .stream = stream, .split = GS_SPLIT_TRAIN,
                                 .open_seeds = pairs ? open_seeds : NULL, .context = b,
-                                .refused = config->refused};
+                                .refused = config->refused, .trial = config->trial};
 
     GS_TRY(gs_batch_devices_count(&b->devices, o));
     GS_TRY(find_tables(&request.all_there, o, config->store));
     b->options = o;
     b->step = b->devices > 1 ? gs_batches_per_step_of(o) : 1;
-    GS_TRY(check_ranks(config->store));
     request.all_there = request.all_there || pairs || gs_ranks_count() > 1; /* none of these goes in parts */
     GS_TRY(gs_draws_open(&b->draws, &request));
     b->shape.limits = d->limits;
@@ -270,20 +255,22 @@ static void choose_ring(gs_run_batches *b, uint64_t host)
 static void choose_cache(gs_run_batches *b, const gs_session_config *config)
 {
     const uint64_t budget = config->options->host_memory, host = budget != 0 ? budget : gs_machine_free_memory(),
-                   all = gs_store_array(b->draws.store, GS_ARRAY_FEATURES)->bytes;
+                   all = gs_batch_rows_bytes(b->draws.store);
+    const bool shard = gs_store_get_shard(b->draws.store) != NULL; /* whose rows all ask for, so no future is known */
 
     b->room.keeps = all <= left_of(b, host, b->draws.group) && !config->options->no_cache;
-    if (!b->room.keeps || (b->draws.in->columns != NULL && all <= left_of(b, host, b->draws.group) / 2))
+    if (!shard && (!b->room.keeps || (b->draws.in->columns != NULL && all <= left_of(b, host, b->draws.group) / 2)))
         choose_group(b, host);
     b->reading_group = b->draws.group;
     const uint64_t left = left_of(b, host, b->draws.group);
-    if (b->room.keeps && b->draws.in->columns == NULL)
+    if (shard || (b->room.keeps && b->draws.in->columns == NULL))
         b->draws.group = group_of(b, GS_MIN(b->draws.group, GS_MAX(BATCHES_PER_THREAD * b->draws.threads, b->step)));
-    b->cache_bytes = (uint64_t)(CACHE_SHARE * (double)(b->room.keeps ? all : left));
+    b->cache_bytes = shard ? 0 : (uint64_t)(CACHE_SHARE * (double)(b->room.keeps ? all : left));
     b->room.cache = b->room.keeps ? 0 : b->cache_bytes;
     choose_side(b, host);
     set_room(b);
-    choose_ring(b, host);
+    if (!shard)
+        choose_ring(b, host);
     b->room.slots = !config->options->no_pipeline && gs_batch_devices_has_slots(b->engine, b->device_memory) ? 2 : 1;
     set_room(b);
     b->draws.ahead = gs_batches_sends(gs_batch_devices_lead(b->engine)) && !config->options->no_pipeline &&
@@ -405,7 +392,8 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
     b->draws.deal = gs_ranks_count() > 1 ? gs_batch_devices_deal(b->engine) : NULL;
     b->draws.own = gs_ranks_self();
     choose_cache(b, config);
-    b->may_spread = !config->options->no_spread && !config->options->no_cache;
+    b->may_spread = !config->options->no_spread && !config->options->no_cache &&
+                    gs_store_get_shard(b->draws.store) == NULL;
     b->may_draw = !config->options->no_draw && b->devices == 1 && gs_batches_per_step_of(config->options) == 1;
     b->traces = config->options->trace != NULL;
     *out = b;

@@ -679,12 +679,12 @@ gs_status gs_run_pairs_sent(uint64_t *out, gs_session *s)
         return GS_OK;
     GS_TRY(gs_run_pairs_open(&p, s->store, o, false));
     GS_TRY(gs_pair_batches_seek(&p->batches, 1, 0));
+    const uint64_t row_bytes = s->program->array[s->pairs.rows].width * sizeof(float);
     for (uint32_t k = 0; k < p->batches.batches; k++) {
         const uint32_t ranks = s->machine.wires.devices, of = k % ranks;
         *out += of == 0 ? decoder_bytes(p, GS_MIN(ranks, p->batches.batches - k)) : 0;
         GS_TRY(gs_pair_batches_next(&p->batches, &batch));
-        *out += gs_session_visit_bytes(s, s->pairs.rows, of, batch.vertex, batch.rows) +
-                gs_session_visit_bytes(s, s->pairs.upstream, of, batch.vertex, batch.rows);
+        *out += 2 * gs_session_visit_bytes(s, row_bytes, of, batch.vertex, batch.rows); /* and their gradients */
     }
     return GS_OK;
 }

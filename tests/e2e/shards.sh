@@ -72,6 +72,13 @@ cp "$work/own.npy" "$work/gcn.npy"
 beside 3 store of3 --model gcn --hidden 8 --no-prune --dropout 0.5 --norm batch --class-weights balanced
 [ -z "${GS_TEST_ALL:-}" ] || beside 2 edges edges2 --model "$texts/gatv2.gnn" --hidden 8 --no-prune
 beside 3 edges edges3 --model "$texts/gatv2.gnn" --hidden 16
+# batches of edges of all shards: rows of the store come from whoever has them, in memory or in its file
+drawn=(--sampler neighbor --fanout 4,3 --batch-size 190)
+beside 3 edges edges3 --model "$texts/gatv2.gnn" --hidden 8 "${drawn[@]}"
+beside 2 store of2 --model sage --hidden 8 --sampler saint-walk --batch-size 100 --no-cache --epochs 1
+[ "$(column sent_bytes "$work/own.jsonl" | total)" -gt "$(column sent_bytes "$work/shared.jsonl" | total)" ] && pass ||
+    fail "no rows of the store were sent for batches"
+[ -z "${GS_TEST_ALL:-}" ] || beside 3 store of3 --model gcn --hidden 8 --sampler cluster --batch-size 1
 # rows of the store, which are narrower than what becomes of them, go from who has them to who wants them, as many as a
 # plan says that is told of shards
 sage=(--model sage --hidden 64 --no-hoist --device-memory 12M)
