@@ -2,7 +2,7 @@
 #include "base/size.h"
 #include "device/cpu/edge_program.h"
 
-#define TILE_BYTES (24 * GS_KIB) /* slots and gathered rows of a tile: most of a first-level cache */
+#define TILE_BYTES (48 * GS_KIB) /* slots and gathered rows of a tile: a first-level cache, and a little of the next */
 #define TYPED_BYTES (384 * GS_KIB) /* of a second-level one, with matrices beside */
 #define TILE_STEP 8
 #define TILE_MOST 256 /* edges of a tile without typed products */
@@ -59,14 +59,25 @@ static void place_slots(gs_cpu_edge_plan *plan)
     }
 }
 
-/* Can the step be one of several that are done row by row? Its rows have a vector at least. */
-static bool is_link(const gs_cpu_edge_step *s, uint32_t lanes)
+/* Is it a slot of numbers side by side, one number for all, or nothing? */
+static bool is_side_by_side(const gs_cpu_edge_value *v, uint32_t width)
+{
+    return v->form == GS_CPU_EDGE_NOTHING || (v->form == GS_CPU_EDGE_SLOT && v->width == width) ||
+           (v->form == GS_CPU_EDGE_FIXED && v->width == 1);
+}
+
+/* Can the step be one of several that are done row by row? Its rows have a vector at least, or those of a tile are one
+ * row of whole vectors. */
+static bool is_link(const gs_cpu_edge_plan *plan, const gs_cpu_edge_step *s, uint32_t lanes)
 {
     const bool one = s->kind == GS_CPU_EDGE_UNARY &&
                      (s->op == GS_OP_RELU || s->op == GS_OP_LEAKY_RELU || s->op == GS_OP_STEP || s->op == GS_OP_NEG);
     const bool two = (s->kind == GS_CPU_EDGE_BINARY || s->kind == GS_CPU_EDGE_FLAT) &&
                      s->c.form == GS_CPU_EDGE_NOTHING && (s->b.width == s->width || s->b.width == 1);
-    return s->width >= lanes && (one || two) && (s->a.width == s->width || s->a.width == 1);
+    if (s->width < lanes)
+        return (one || (two && s->kind == GS_CPU_EDGE_FLAT)) && plan->tile % lanes == 0 &&
+               is_side_by_side(&s->a, s->width) && is_side_by_side(&s->b, s->width);
+    return (one || two) && (s->a.width == s->width || s->a.width == 1);
 }
 
 /* Does the step use the result of the one before it, which no other does, as its first operand or a sum's or product's
@@ -90,8 +101,8 @@ static void find_links(gs_cpu_edge_plan *plan, uint32_t lanes)
         plan->turns += i >= sure;
         if (plan->step[i].kind == GS_CPU_EDGE_UNLESS)
             sure = GS_MAX(sure, next + plan->step[i].skipped);
-        while (is_link(&plan->step[i], lanes) && next < plan->steps && next - i <= GS_CPU_EDGE_LINKS &&
-               is_link(&plan->step[next], lanes) && follows(plan, next)) {
+        while (is_link(plan, &plan->step[i], lanes) && next < plan->steps && next - i <= GS_CPU_EDGE_LINKS &&
+               is_link(plan, &plan->step[next], lanes) && follows(plan, next)) {
             gs_cpu_edge_step *const s = &plan->step[next++];
             if (s->a.form != GS_CPU_EDGE_SLOT || s->a.slot != plan->step[next - 2].dst)
                 gs_cpu_swap_values(&s->a, &s->b);

@@ -445,16 +445,25 @@ static void run_chain(const chain *k)
     }
 }
 
+static gs_cpu_rows chain_operand(const gs_cpu_edge_frame *f, const gs_cpu_edge_value *v)
+{
+    return v->form == GS_CPU_EDGE_NOTHING ? (gs_cpu_rows){0} : gs_value_rows(f, v);
+}
+
 /* A step and those behind it that take its result, row by row. */
 static void run_links(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     const gs_cpu_edge_step *const last = s + s->links;
+    const bool narrow = s->width < GS_LANES; /* then a tile's are one row */
     chain k = {.links = s->links + 1, .width = s->width, .edges = f->tile->edges, .a = gs_value_rows(f, &s->a),
-               .number = s->a.width == 1, .dst = gs_slot(f, last->dst)};
+               .number = narrow ? s->a.form == GS_CPU_EDGE_FIXED : s->a.width == 1, .dst = gs_slot(f, last->dst)};
+    if (narrow) {
+        k.width = (uint32_t)gs_align_up((uint64_t)k.edges * s->width, GS_LANES);
+        k.edges = 1;
+    }
     for (uint32_t i = 0; i < k.links; i++) {
-        k.link[i] = (link){.op = s[i].op, .alpha = s[i].alpha, .number = s[i].b.width == 1};
-        if (s[i].b.form != GS_CPU_EDGE_NOTHING)
-            k.link[i].b = gs_value_rows(f, &s[i].b);
+        k.link[i] = (link){.op = s[i].op, .alpha = s[i].alpha, .b = chain_operand(f, &s[i].b),
+                           .number = narrow ? s[i].b.form == GS_CPU_EDGE_FIXED : s[i].b.width == 1};
         if (s[i].b.form == GS_CPU_EDGE_OPERAND && s[i].b.width == s->width)
             k.gather[k.gathered++] = k.link[i].b;
     }

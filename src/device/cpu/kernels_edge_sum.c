@@ -614,42 +614,54 @@ static void rescale(const attended *t, size_t row, uint32_t head, float old, flo
 static void copy_norms(const attended *t, const gs_cpu_edge_tile *tile)
 {
     const gs_accumulator *const own = &t->sum[t->own];
-    for (uint32_t k = t->own + 1; k < t->stage->sums; k++)
-        for (uint32_t r = 0; r < tile->runs && gs_same_scores(t->stage, k, t->own); r++) {
+    for (uint32_t k = t->own + 1; k < t->stage->sums; k++) {
+        if (!gs_same_scores(t->stage, k, t->own))
+            continue;
+        for (uint32_t r = 0; r < tile->runs; r++) {
             const size_t from = (size_t)tile->run[r].row * t->heads;
-            memcpy(t->sum[k].maximum + from, own->maximum + from, t->heads * sizeof(*own->maximum));
-            memcpy(t->sum[k].norm + from, own->norm + from, t->heads * sizeof(*own->norm));
+            for (size_t i = from; i < from + t->heads; i++) {
+                t->sum[k].maximum[i] = own->maximum[i];
+                t->sum[k].norm[i] = own->norm[i];
+            }
         }
+    }
 }
 
 /* The number that is subtracted from scores: the maximum, but no infinity from infinities. */
 GS_INLINE float base_of(float maximum) { return maximum == -INFINITY ? 0 : maximum; }
 
-/* Scores of one head for all runs, vectors along the edges. */
+/* A vector of scores of edges [e, end), and -inf behind them: where there are fewer in memory than a vector has, a part
+ * is read. */
+GS_INLINE gs_vf scores_from(const float *score, uint32_t e, uint32_t end, uint32_t edges)
+{
+    const uint32_t n = end - e < GS_LANES ? end - e : GS_LANES;
+    const gs_vf x = edges - e < GS_LANES ? gs_load_part(score + e, n) : gs_load(score + e);
+    return gs_select(gs_lane_numbers() < (int32_t)n, x, gs_splat(-INFINITY));
+}
+
+/* Scores of one head for all runs, vectors along the edges: most runs have no more than one. What is written behind a
+ * run's end is written over by the next one. */
 static void raise_one_head(const gs_cpu_edge_tile *tile, const attended *t, float *p, const float *score)
 {
     const gs_accumulator *const sum = &t->sum[t->own];
     for (uint32_t r = 0; r < tile->runs; r++) {
         const gs_cpu_edge_run run = tile->run[r];
         const float old = sum->maximum[run.row];
-        float m = old;
-        uint32_t e = run.first;
-        if (run.end - e >= GS_LANES) {
-            gs_vf most = gs_load(score + e);
-            for (e += GS_LANES; e + GS_LANES <= run.end; e += GS_LANES)
-                most = v_max(gs_load(score + e), most);
-            const float vector_most = gs_lanes_max(most);
-            m = vector_most > m ? vector_most : m;
-        }
-        for (; e < run.end; e++)
-            m = score[e] > m ? score[e] : m;
+        gs_vf most = gs_splat(old);
+        for (uint32_t e = run.first; e < run.end; e += GS_LANES)
+            most = v_max(scores_from(score, e, run.end, tile->edges), most);
+        const float found = gs_lanes_max(most), m = found > old ? found : old, base = base_of(m);
         if (m > old) {
             rescale(t, run.row, 0, old, m);
             sum->maximum[run.row] = m;
         }
-        const float base = base_of(m);
-        for (e = run.first; e < run.end; e++)
-            p[e] = score[e] - base;
+        for (uint32_t e = run.first; e < run.end; e += GS_LANES) {
+            const gs_vf x = scores_from(score, e, run.end, tile->edges) - base;
+            if (tile->edges - e < GS_LANES)
+                gs_store_part(p + e, x, tile->edges - e);
+            else
+                gs_store(p + e, x);
+        }
     }
 }
 
