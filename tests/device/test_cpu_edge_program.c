@@ -417,6 +417,35 @@ static void test_edge_program__extreme_scores(void **state)
         }
 }
 
+/* Attention of one head to rows, to rows times a number of the edge and to that number, and sums of rows and of numbers
+ * beside, are added up in one walk: sums of rows of other rows, and a third one, are not. */
+static void test_edge_program__sums_in_one_walk(void **state)
+{
+    static const uint32_t widths[] = {4, 16, 41, 64, 72, 129};
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(widths) / sizeof(widths[0]); i++) {
+        const uint32_t w = widths[i / 2];
+        edge_fixture b;
+        open_edges(&b, i % 2 == 0 ? 2 : 4);
+        const uint32_t rows = add_operand(&b, w, -2, 2), source = add_operand(&b, 1, -3, 3);
+        const uint32_t score = gat_score(&b, 1, source, add_target(&b, 1, -3, 3));
+        const uint32_t slope = add_op(&b, GS_OP_SIGMOID, 1, in_reg(score), NO_OPERAND);
+        const uint32_t scaled = add_op(&b, GS_OP_MUL, w, in_reg(rows), in_reg(slope));
+        if (i % 2 == 0) {
+            add_attend(&b, rows, score);
+            add_attend(&b, scaled, score);
+            add_attend(&b, slope, score);
+        } else {
+            add_sum(&b, GS_SUM_ADD, scaled);
+            add_sum(&b, GS_SUM_ADD, slope);
+            add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, w, in_reg(rows), in_reg(score)));
+            add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, w, in_reg(add_operand(&b, w, -2, 2)), in_reg(score)));
+        }
+        edges_check(&b, 6e-6);
+        edges_free(&b);
+    }
+}
+
 static void test_edge_program__scores_of_minus_infinity_weigh_nothing(void **state)
 {
     const uint32_t degree[2] = {3, 2};
@@ -589,6 +618,7 @@ int main(void)
         cmocka_unit_test(test_edge_program__every_operator_and_operand),
         cmocka_unit_test(test_edge_program__hubs),
         cmocka_unit_test(test_edge_program__extreme_scores),
+        cmocka_unit_test(test_edge_program__sums_in_one_walk),
         cmocka_unit_test(test_edge_program__scores_of_minus_infinity_weigh_nothing),
         cmocka_unit_test(test_edge_program__infinity_is_a_value),
         cmocka_unit_test(test_edge_program__refuses_what_the_launch_lacks),

@@ -92,6 +92,67 @@ static bool follows(const gs_cpu_edge_plan *plan, uint32_t step)
            (first || s->op == GS_OP_ADD || s->op == GS_OP_MUL);
 }
 
+/* ---- sums together ---- */
+
+static bool is_list(const gs_cpu_edge_value *v) { return v->form == GS_CPU_EDGE_SLOT && v->width == 1; }
+
+static bool is_same_value(const gs_cpu_edge_value *a, const gs_cpu_edge_value *b)
+{
+    return a->form == b->form && a->width == b->width && a->p == b->p && a->slot == b->slot && !a->half && !b->half;
+}
+
+/* A sum of rows of a vector or more, each times a number that a step wrote. */
+static bool is_wide_sum(const gs_cpu_edge_step *s, uint32_t lanes)
+{
+    return s->kind == GS_CPU_EDGE_SUM && s->fold == GS_SUM_ADD && s->width >= lanes && s->a.width == s->width &&
+           !s->a.half && is_list(&s->b);
+}
+
+/* A sum of such numbers, or of their products. */
+static bool is_sum_of_numbers(const gs_cpu_edge_step *s)
+{
+    return s->kind == GS_CPU_EDGE_SUM && s->fold == GS_SUM_ADD && s->width == 1 && is_list(&s->a) &&
+           (s->b.form == GS_CPU_EDGE_NOTHING || is_list(&s->b));
+}
+
+/* How many steps from the first one on are sums that one walk over the edges adds up. */
+static uint32_t count_together(const gs_cpu_edge_step *s, uint32_t steps, uint32_t lanes)
+{
+    const gs_cpu_edge_step *wide = NULL;
+    uint32_t rows = 0, numbers = 0, n = 0;
+    for (; n < steps; n++) {
+        const bool more_rows = is_wide_sum(&s[n], lanes) && (wide == NULL || is_same_value(&s[n].a, &wide->a));
+        rows += more_rows;
+        numbers += is_sum_of_numbers(&s[n]);
+        if ((!more_rows && !is_sum_of_numbers(&s[n])) || rows > GS_CPU_EDGE_TOGETHER || numbers > GS_CPU_EDGE_TOGETHER)
+            break;
+        wide = more_rows ? &s[n] : wide;
+    }
+    return wide == NULL ? 1 : n;
+}
+
+/* Sums with steps between them that make their numbers go to the last of them. */
+static void move_sums(gs_cpu_edge_plan *plan, uint32_t lanes)
+{
+    for (uint32_t i = 0; i < plan->steps; i++)
+        if (plan->step[i].kind == GS_CPU_EDGE_UNLESS) /* steps that may be left out are counted */
+            return;
+    for (uint32_t i = plan->steps; i-- > 1;) {
+        const gs_cpu_edge_step s = plan->step[i - 1];
+        const gs_cpu_edge_kind next = plan->step[i].kind;
+        uint32_t end = i;
+        if (!is_wide_sum(&s, lanes) && !is_sum_of_numbers(&s))
+            continue;
+        for (; end < plan->steps; end++)
+            if (plan->step[end].kind != GS_CPU_EDGE_FLAT && plan->step[end].kind != GS_CPU_EDGE_COPY)
+                break;
+        if (next == GS_CPU_EDGE_SUM || end == plan->steps || plan->step[end].kind != GS_CPU_EDGE_SUM)
+            continue;
+        memmove(&plan->step[i - 1], &plan->step[i], (end - i) * sizeof(s));
+        plan->step[end - 1] = s;
+    }
+}
+
 /* When places are chosen: a row's numbers are read before its result takes the place of one of them. */
 static void find_links(gs_cpu_edge_plan *plan, uint32_t lanes)
 {
@@ -107,6 +168,8 @@ static void find_links(gs_cpu_edge_plan *plan, uint32_t lanes)
             if (s->a.form != GS_CPU_EDGE_SLOT || s->a.slot != plan->step[next - 2].dst)
                 gs_cpu_swap_values(&s->a, &s->b);
         }
+        if (plan->step[i].kind == GS_CPU_EDGE_SUM)
+            next = i + count_together(&plan->step[i], plan->steps - i, lanes);
         plan->step[i].links = next - i - 1;
     }
 }
@@ -137,6 +200,7 @@ static bool has_only_rows(const gs_cpu_edge_plan *plan, uint32_t lanes)
 void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes)
 {
     plan->only_rows = has_only_rows(plan, lanes);
+    move_sums(plan, lanes);
     place_slots(plan);
     choose_tile(plan);
     find_links(plan, lanes);

@@ -37,7 +37,7 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *
             const uint64_t width = stage->reg[stage->sum[s].reg].width;
             floats += 4 * width + (stage->sum[s].kind == GS_SUM_OUTER ? outer_floats(stage, &stage->sum[s]) : 0);
             n.row_floats += 3 * width;
-            n.steps += 6;
+            n.steps += 7;
         }
     if (n.steps == 0)
         return n;
@@ -513,7 +513,10 @@ static gs_cpu_edge_value attention(planner *p, const gs_sum *sum, uint32_t heads
             return (gs_cpu_edge_value){.form = GS_CPU_EDGE_SLOT, .width = heads, .slot = s->dst};
     }
     attend.a = make_contiguous(p, register_value(p, sum->score, &heads), heads);
-    return emit_value(p, attend);
+    const gs_cpu_edge_value weight = emit_value(p, attend);
+    emit(p, (gs_cpu_edge_step){.kind = GS_CPU_EDGE_SUM, .fold = GS_SUM_ADD, .width = heads, .dst = GS_NONE,
+                               .sum = p->index, .norm = true, .a = weight});
+    return weight;
 }
 
 static void plan_sum(planner *p, const gs_sum *sum)

@@ -26,6 +26,7 @@
 #define GS_CPU_EDGE_GATHERS 8 /* arrays of the operand end that are prefetched */
 #define GS_CPU_SPARSE_WIDTH 1024 /* columns of rows whose zeros are left out, at most */
 #define GS_CPU_EDGE_LINKS 7    /* of a step */
+#define GS_CPU_EDGE_TOGETHER 2 /* sums of rows times numbers, and of numbers, that one walk over edges adds up */
 
 typedef enum gs_cpu_edge_form {
     GS_CPU_EDGE_NOTHING, /* no second value */
@@ -74,8 +75,8 @@ typedef enum gs_cpu_edge_kind {
     GS_CPU_EDGE_UNLESS, /* where no number of a is 0, the `skipped` steps behind it are left out */
     GS_CPU_EDGE_EQUAL,  /* dst = bits: which numbers of a and b are equal, full rows or one number */
     GS_CPU_EDGE_ELSE,   /* numbers of b, a slot, become those of c where those of a are 0; or its bits do */
-    GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), adds to the norm; for all
-                         * of the stage's sums that attend by these scores */
+    GS_CPU_EDGE_ATTEND, /* raises the running maximum to scores a, dst = exp(a - maximum), for all of the stage's sums
+                         * that attend by these scores */
     GS_CPU_EDGE_KINDS
 } gs_cpu_edge_kind;
 
@@ -95,6 +96,7 @@ typedef struct gs_cpu_edge_step {
     uint32_t width;   /* of dst; of the accumulator */
     uint32_t dst;     /* slot, or GS_NONE */
     uint32_t sum;     /* SUM, ATTEND: of the stage; KEEP: 0 or 1 */
+    bool norm;        /* SUM: the norm of all that attend by its scores */
     gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands; ELSE; DENSE, OUTER: which of a's numbers
                                 * count, as bits */
     const float *matrix; /* BY_TYPE: [a.width, width] of each type, one after the other; DENSE: [a.width, width] */
@@ -105,7 +107,8 @@ typedef struct gs_cpu_edge_step {
     bool loops_as_one;   /* MASK: program.h, `self` */
     bool sparse;         /* DENSE, OUTER: most numbers of a are 0, and are left out; ELSE: b is bits */
     uint32_t skipped;    /* UNLESS: steps up to its ELSE, and that */
-    uint32_t links;      /* steps behind this one that are done with it, row by row: each takes the result before */
+    uint32_t links;      /* steps behind this one that are done with it, row by row: each takes the result before, or
+                          * all are sums */
 } gs_cpu_edge_step;
 
 typedef struct gs_cpu_edge_slot {

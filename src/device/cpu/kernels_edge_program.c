@@ -763,7 +763,7 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         [GS_CPU_EDGE_KINDS] = NULL,
     };
     if (s->links > 0)
-        run_links(f, s);
+        (s->kind == GS_CPU_EDGE_SUM ? GS_KERNEL(edge_sums) : run_links)(f, s);
     else if (run[s->kind] != NULL) /* UNLESS is for steps_passed() */
         run[s->kind](f, s);
 }

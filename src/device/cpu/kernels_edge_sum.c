@@ -528,12 +528,33 @@ static void open_rows(const sum_block *k, float neutral)
     }
 }
 
+/* Maxima and norms of the other sums by the same scores are those of sum `own`. */
+static void copy_norms(const gs_cpu_edge_frame *f, uint32_t own)
+{
+    const gs_stage *const stage = f->plan->l->stage;
+    const uint32_t heads = stage->edge_reg[stage->sum[own].score].width;
+    const gs_accumulator *const from = &f->work->sum[own];
+    for (uint32_t k = own + 1; k < stage->sums; k++) {
+        const gs_accumulator *const to = &f->work->sum[k];
+        for (uint32_t r = 0; r < f->tile->runs && gs_same_scores(stage, k, own); r++)
+            for (size_t i = f->tile->run[r].row * (size_t)heads, end = i + heads; i < end; i++) {
+                to->maximum[i] = from->maximum[i];
+                to->norm[i] = from->norm[i];
+            }
+    }
+}
+
+static float *sums_of(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    return s->norm ? f->work->sum[s->sum].norm : f->work->sum[s->sum].acc;
+}
+
 /* The step's sum over these runs. */
 static void sum_runs(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s, const gs_cpu_edge_run *run, uint32_t runs)
 {
     sum_block k = {.run = run,
                    .runs = runs,
-                   .acc = f->work->sum[s->sum].acc,
+                   .acc = sums_of(f, s),
                    .stride = s->width,
                    .columns = s->width,
                    .a = gs_value_rows(f, &s->a)};
@@ -564,6 +585,131 @@ static void sum_runs(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s, cons
 void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     sum_runs(f, s, f->tile->run, f->tile->runs);
+    if (s->norm)
+        copy_norms(f, s->sum);
+}
+
+/* ---- several sums in one walk ----
+ *
+ * A row that is at hand is added to each sum of such rows, and a vertex with few edges, as most are, has one end of a
+ * loop that is not foreseen.
+ */
+
+/* A sum of numbers: acc += x * y. */
+typedef struct number_sum {
+    float *acc;
+    const float *x, *y;
+    uint32_t row_step, x_step, y_step; /* 0: the same for all */
+} number_sum;
+
+typedef struct together {
+    sum_block k; /* of rows; b: not looked at */
+    uint32_t rows, numbers;
+    float *acc[GS_CPU_EDGE_TOGETHER];           /* of row 0, k.columns of k.stride */
+    const float *by[GS_CPU_EDGE_TOGETHER];      /* what an edge's row is multiplied by */
+    number_sum number[GS_CPU_EDGE_TOGETHER];
+} together;
+
+/* `n` vectors (a constant) cover the columns; `two` sums of rows. */
+GS_INLINE void together_vectors(const together *t, const uint32_t n, const bool two)
+{
+    const sum_block *const k = &t->k;
+    const uint32_t tail = k->columns - GS_LANES;
+    const number_sum a = t->number[0], b = t->number[1];
+#define AT(v) ((v) + 1 < n ? (v) * GS_LANES : tail)
+#define EACH _Pragma("GCC unroll 4") for (uint32_t v = 0; v < n; v++)
+    for (uint32_t r = 0; r < k->runs; r++) {
+        const gs_cpu_edge_run run = k->run[r];
+        float *const acc = t->acc[0] + run.row * k->stride, *const other = t->acc[1] + run.row * k->stride;
+        float *const a_to = a.acc + (size_t)run.row * a.row_step, *const b_to = b.acc + (size_t)run.row * b.row_step;
+        float a_sum = *a_to, b_sum = *b_to;
+        gs_vf sum[GS_MOST_VECTORS], more[GS_MOST_VECTORS];
+        EACH sum[v] = gs_load(acc + AT(v));
+        EACH more[v] = two ? gs_load(other + AT(v)) : gs_splat(0);
+        for (uint32_t e = run.first; e < run.end; e++) {
+            const float *const x = gs_row(&k->a, e) + k->from;
+            const gs_vf by = gs_splat(t->by[0][e]), by_other = two ? gs_splat(t->by[1][e]) : gs_splat(0);
+            EACH {
+                const gs_vf row = gs_load(x + AT(v));
+                sum[v] += row * by;
+                more[v] = two ? more[v] + row * by_other : more[v];
+            }
+            a_sum += a.x[e * a.x_step] * a.y[e * a.y_step];
+            b_sum += b.x[e * b.x_step] * b.y[e * b.y_step];
+        }
+        EACH gs_store(acc + AT(v), sum[v]);
+        if (two)
+            EACH gs_store(other + AT(v), more[v]);
+        *a_to = a_sum;
+        *b_to = b_sum;
+    }
+#undef EACH
+#undef AT
+}
+
+/* As many vectors as leave registers for the rows. */
+#define TOGETHER_VECTORS ((uint32_t)GS_MOST_VECTORS / 2)
+
+static void together_block(const together *t)
+{
+    const uint32_t vectors = (t->k.columns + GS_LANES - 1) / GS_LANES;
+#define TOGETHER(n) \
+    case n:         \
+        t->rows > 1 ? together_vectors(t, n, true) : together_vectors(t, n, false); \
+        break
+    switch (vectors) {
+        TOGETHER(1);
+#if !defined(GS_FEW_VECTORS)
+        TOGETHER(2);
+        TOGETHER(3);
+        TOGETHER(4);
+#endif
+    default:
+        __builtin_unreachable();
+    }
+}
+
+/* A sum of rows or of numbers among those together. */
+static void add_to_walk(together *t, const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    static const float one = 1.0f;
+    if (s->width > 1) {
+        t->k.stride = s->width;
+        t->k.a = gs_value_rows(f, &s->a);
+        t->acc[t->rows] = sums_of(f, s);
+        t->by[t->rows++] = gs_slot(f, s->b.slot);
+        return;
+    }
+    const bool product = s->b.form != GS_CPU_EDGE_NOTHING;
+    t->number[t->numbers++] = (number_sum){.acc = sums_of(f, s), .row_step = 1, .x = gs_slot(f, s->a.slot), .x_step = 1,
+                                           .y = product ? gs_slot(f, s->b.slot) : &one, .y_step = product};
+}
+
+void GS_KERNEL(edge_sums)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    float none = 0;
+    together t = {.k = {.run = f->tile->run, .runs = f->tile->runs}, .number = {{&none, &none, &none, 0, 0, 0},
+                                                                                 {&none, &none, &none, 0, 0, 0}}};
+    for (uint32_t i = 0; i <= s->links; i++)
+        add_to_walk(&t, f, &s[i]);
+    const uint32_t width = (uint32_t)t.k.stride, vectors = (width + GS_LANES - 1) / GS_LANES,
+                   blocks = (vectors + TOGETHER_VECTORS - 1) / TOGETHER_VECTORS;
+    for (uint32_t i = 0; i < blocks; i++) {
+        together b = t;
+        const uint32_t next = vectors * (i + 1) / blocks * GS_LANES;
+        b.k.from = vectors * i / blocks * GS_LANES;
+        b.k.columns = (next < width ? next : width) - b.k.from;
+        for (uint32_t k = 0; k < GS_CPU_EDGE_TOGETHER; k++) {
+            b.acc[k] = t.acc[GS_MIN(k, t.rows - 1)] + b.k.from;
+            b.by[k] = t.by[GS_MIN(k, t.rows - 1)];
+        }
+        for (uint32_t k = 0; i > 0 && k < GS_CPU_EDGE_TOGETHER; k++) /* numbers are added once */
+            b.number[k] = (number_sum){&none, &none, &none, 0, 0, 0};
+        together_block(&b);
+    }
+    for (uint32_t i = 0; i <= s->links; i++)
+        if (s[i].norm)
+            copy_norms(f, s[i].sum);
 }
 
 /* A target has as many rows as there are types; its edges lie sorted by type, so that most of a type are one run. */
@@ -607,23 +753,6 @@ static void rescale(const attended *t, size_t row, uint32_t head, float old, flo
         float *const acc = t->sum[k].acc + at * each;
         for (uint32_t c = 0; c < each; c++)
             acc[c] *= factor;
-    }
-}
-
-/* Maxima and norms of the other sums are those of the own one. */
-static void copy_norms(const attended *t, const gs_cpu_edge_tile *tile)
-{
-    const gs_accumulator *const own = &t->sum[t->own];
-    for (uint32_t k = t->own + 1; k < t->stage->sums; k++) {
-        if (!gs_same_scores(t->stage, k, t->own))
-            continue;
-        for (uint32_t r = 0; r < tile->runs; r++) {
-            const size_t from = (size_t)tile->run[r].row * t->heads;
-            for (size_t i = from; i < from + t->heads; i++) {
-                t->sum[k].maximum[i] = own->maximum[i];
-                t->sum[k].norm[i] = own->norm[i];
-            }
-        }
     }
 }
 
@@ -719,11 +848,4 @@ void GS_KERNEL(edge_attend)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *
 
     raise_maxima(f->tile, &t, p, gs_value_rows(f, &s->a).p);
     GS_KERNEL(unary)(GS_OP_EXP, p, p, (size_t)f->tile->edges * heads, 0);
-    sum_plain(&(sum_block){.run = f->tile->run,
-                           .runs = f->tile->runs,
-                           .acc = t.sum[t.own].norm,
-                           .stride = heads,
-                           .columns = heads,
-                           .a = gs_rows_in_order(p, heads)});
-    copy_norms(&t, f->tile);
 }
