@@ -16,7 +16,7 @@
 
 #define LINE 64          /* bytes of a cache line */
 #define ROWS_AHEAD 8     /* that are on their way while one is computed */
-#define PREFETCH_EDGES 8 /* at least, between two steps, so that the loops over them are predicted */
+#define PREFETCH_EDGES 32 /* at least, between two steps, so that the loops over them are predicted */
 
 /* Where a thread is in its work. */
 typedef struct cursor {
@@ -110,9 +110,9 @@ static bool next_tile(cursor *c, gs_cpu_edge_tile *t)
                 t->edge = c->edge;
             const uint32_t sums_row = c->work->from < c->work->to ? c->work->row : row;
             t->run[t->runs++] = (gs_cpu_edge_run){.row = sums_row, .first = t->edges, .end = t->edges + n};
-            uint32_t *const target = t->target + t->edges;
-            for (uint32_t i = 0; i < n; i++)
-                target[i] = row;
+            const gs_vu all = (gs_vu){0} + row;
+            for (uint32_t i = 0; i < n; i += GS_LANES) /* what is too much is written over later: types come behind */
+                memcpy(t->target + t->edges + i, &all, sizeof(all));
             t->edges += n;
             c->edge += n;
         }

@@ -538,6 +538,8 @@ GS_INLINE void fold_as(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b, u
 #endif
     else if (wide && each == GS_LANES && form.product)
         fold_wide(dst, a, b, rows, groups, GS_LANES, form);
+    else if (wide && each == 4 * GS_LANES && form.product)
+        fold_wide(dst, a, b, rows, groups, 4 * GS_LANES, form);
     else if (wide)
         fold_wide(dst, a, b, rows, groups, each, form);
     else
@@ -594,8 +596,9 @@ static void spread_halves(float *dst, const gs_cpu_rows *a, uint32_t rows, uint3
 /* Copies of rows: constant widths for the narrow ones. */
 GS_INLINE void copy_rows(float *dst, const gs_cpu_rows *a, uint32_t rows, const uint32_t width)
 {
+    const gs_cpu_rows from = *a; /* which stays in registers, whatever dst is */
     for (uint32_t r = 0; r < rows; r++)
-        memcpy(dst + (size_t)r * width, gs_row(a, r), width * sizeof(float));
+        memcpy(dst + (size_t)r * width, gs_row(&from, r), width * sizeof(float));
 }
 
 #define COPY_CASE(N)                  \
