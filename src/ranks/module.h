@@ -11,7 +11,8 @@
 
 #include "ranks/ranks.h"
 
-enum { GS_RANKS_ROWS, GS_RANKS_SIGNS, GS_RANKS_CHANNELS }; /* messages of the run; of the watch */
+/* Messages of the run; of meetings; of the watch. */
+enum { GS_RANKS_ROWS, GS_RANKS_MEETINGS, GS_RANKS_SIGNS, GS_RANKS_CHANNELS };
 
 typedef struct gs_ranks_module {
     /* here[0]: which of the here[1] ranks of this machine it is. *threads: MPI may be called by several at a time. */
@@ -22,7 +23,6 @@ typedef struct gs_ranks_module {
     int (*make)(gs_ranks_message *m, int channel, bool send, uint32_t rank, void *memory, const gs_ranks_piece *piece,
                 uint32_t pieces);
     int (*begin)(gs_ranks_message *m);
-    int (*gather)(gs_ranks_message *m, void *all, const void *own, uint32_t bytes);
     int (*share)(gs_ranks_message *m, void *x, uint32_t bytes, uint32_t from);
     int (*test)(gs_ranks_message *m, bool *done);
     int (*drop)(gs_ranks_message *m); /* which is not under way */

@@ -175,14 +175,6 @@ static int mpi_begin(gs_ranks_message *m)
     return MPI_Start(&request);
 }
 
-static int mpi_gather(gs_ranks_message *m, void *all, const void *own, uint32_t bytes)
-{
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int error = MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, meetings, &request);
-    m->request = word(&request, sizeof(request));
-    return error;
-}
-
 static int mpi_share(gs_ranks_message *m, void *x, uint32_t bytes, uint32_t from)
 {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -226,7 +218,6 @@ __attribute__((visibility("default"))) const gs_ranks_module gs_ranks_module_tab
     .abort = mpi_abort,
     .make = mpi_make,
     .begin = mpi_begin,
-    .gather = mpi_gather,
     .share = mpi_share,
     .test = mpi_test,
     .drop = mpi_drop,

@@ -1,6 +1,7 @@
 /* ranks.c - the ranks of a run, by a module that calls MPI; nothing where the process is alone. */
 #include "ranks/ranks.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
@@ -16,12 +17,14 @@
 #include "base/size.h"
 #include "ranks/ranks_internal.h"
 
-#define CHUNK_BYTES (256 * GS_KIB) /* of a sum, that each rank sends at a time */
+#define CHUNK_BYTES (256 * GS_KIB) /* that each rank says in a meeting, at most */
+#define WORD_BYTES 8ull            /* before that: what it has come to */
+#define SAID_BYTES (WORD_BYTES + CHUNK_BYTES)
 
 static struct {
     const gs_ranks_module *module; /* NULL: alone */
     uint32_t self, count, here[2];
-    void *chunks; /* [count][CHUNK_BYTES] */
+    uint8_t *said; /* [count][SAID_BYTES] in a meeting */
     bool failed;
 } ranks = {.count = 1, .here = {0, 1}};
 
@@ -69,13 +72,53 @@ static gs_status wait_for(gs_ranks_message *m)
     }
 }
 
+/* What goes to another rank, or comes from it; *made: there is something. */
+static gs_status begin_one(gs_ranks_message *m, bool *made, int channel, bool send, uint32_t rank, void *memory,
+                           uint64_t bytes)
+{
+    const gs_ranks_piece all = {0, bytes};
+    int error = 0;
+
+    *made = rank != ranks.self && bytes > 0;
+    if (*made && (error = ranks.module->make(m, channel, send, rank, memory, &all, 1)) == 0)
+        error = ranks.module->begin(m);
+    return error != 0 ? gs_ranks__fail(error) : GS_OK;
+}
+
+/* Waits for [2 * ranks] messages, of those that were made. */
+static gs_status end_all(gs_ranks_message *m, const bool *made, gs_status st)
+{
+    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
+        st = made[k] ? wait_for(&m[k]) : GS_OK;
+    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
+        if (made[k])
+            (void)ranks.module->drop(&m[k]);
+    return st;
+}
+
 /* ---- meetings ------------------------------------------------------------- */
 
-static gs_status gather(void *all, const void *own, uint64_t bytes)
+static void *said_by(uint32_t rank) { return ranks.said + rank * SAID_BYTES + WORD_BYTES; }
+
+/* Each tells each other what it has come to and `bytes` of x, in one message: a rank that waits for its processor is
+ * waited for once. */
+static gs_status tell_all(int32_t own, const void *x, uint64_t bytes)
 {
-    gs_ranks_message m;
-    const int error = ranks.module->gather(&m, all, own, (uint32_t)bytes);
-    return error != 0 ? gs_ranks__fail(error) : wait_for(&m);
+    uint8_t *const mine = ranks.said + ranks.self * SAID_BYTES;
+    gs_ranks_message m[2 * GS_RANKS_MOST];
+    bool made[2 * GS_RANKS_MOST] = {false};
+    gs_status st = GS_OK;
+
+    assert(bytes <= CHUNK_BYTES);
+    memcpy(mine, &own, sizeof(own));
+    if (bytes > 0)
+        memcpy(mine + WORD_BYTES, x, bytes);
+    for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
+        st = begin_one(&m[r], &made[r], GS_RANKS_MEETINGS, false, r, ranks.said + r * SAID_BYTES, SAID_BYTES);
+    for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
+        st = begin_one(&m[ranks.count + r], &made[ranks.count + r], GS_RANKS_MEETINGS, true, r, mine,
+                       WORD_BYTES + bytes);
+    return end_all(m, made, st);
 }
 
 #define SHARE_MOST (1ull << 30) /* MPI counts in int */
@@ -86,10 +129,9 @@ static gs_status share(void *x, uint64_t bytes, uint32_t from)
     return error != 0 ? gs_ranks__fail(error) : wait_for(&m);
 }
 
-/* Every meeting begins so. */
-static gs_status meet(gs_status own)
+/* Every meeting begins so, and has what others say behind it. One that is not well meets them in any. */
+static gs_status meet(gs_status own, const void *x, uint64_t bytes)
 {
-    const int32_t mine = (int32_t)own;
     int32_t all[GS_RANKS_MOST];
     char why[GS_ERROR_BYTES];
     uint32_t first = 0;
@@ -97,7 +139,9 @@ static gs_status meet(gs_status own)
     if (ranks.failed)
         return own != GS_OK ? own : gs_fail(GS_EIO, "the ranks have failed before");
     snprintf(why, sizeof(why), "%s", own != GS_OK ? gs_last_error() : "");
-    GS_TRY(gather(all, &mine, sizeof(mine)));
+    GS_TRY(tell_all((int32_t)own, x, bytes));
+    for (uint32_t r = 0; r < ranks.count; r++)
+        memcpy(&all[r], ranks.said + r * SAID_BYTES, sizeof(all[r]));
     while (first < ranks.count && all[first] == GS_OK)
         first++;
     if (first == ranks.count)
@@ -112,7 +156,7 @@ static gs_status meet(gs_status own)
     return gs_fail((gs_status)all[first], "rank %u: %s", first, why);
 }
 
-gs_status gs_ranks_agree(gs_status st) { return ranks.count == 1 ? st : meet(st); }
+gs_status gs_ranks_agree(gs_status st) { return ranks.count == 1 ? st : meet(st, NULL, 0); }
 
 gs_status gs_ranks_gather(void *all, const void *own, uint64_t bytes)
 {
@@ -120,36 +164,41 @@ gs_status gs_ranks_gather(void *all, const void *own, uint64_t bytes)
         memcpy(all, own, bytes);
         return GS_OK;
     }
-    const gs_status st = meet(GS_OK);
-    return st == GS_OK ? gather(all, own, bytes) : st;
+    GS_TRY(meet(GS_OK, own, bytes));
+    for (uint32_t r = 0; r < ranks.count; r++)
+        memcpy((char *)all + r * bytes, said_by(r), bytes);
+    return GS_OK;
 }
 
 gs_status gs_ranks_share_of(uint32_t rank, void *x, uint64_t bytes)
 {
+    const uint64_t said = GS_MIN(bytes, CHUNK_BYTES);
+
     if (ranks.count == 1)
         return GS_OK;
-    gs_status st = meet(GS_OK);
-    for (uint64_t at = 0; at < bytes && st == GS_OK; at += SHARE_MOST)
-        st = share((char *)x + at, GS_MIN(SHARE_MOST, bytes - at), rank);
-    return st;
+    GS_TRY(meet(GS_OK, x, ranks.self == rank ? said : 0));
+    memcpy(x, said_by(rank), said);
+    for (uint64_t at = said; at < bytes; at += SHARE_MOST)
+        GS_TRY(share((char *)x + at, GS_MIN(SHARE_MOST, bytes - at), rank));
+    return GS_OK;
 }
 
 gs_status gs_ranks_share(void *x, uint64_t bytes) { return gs_ranks_share_of(0, x, bytes); }
 
-/* to[i] is made of x[0][i], x[1][i], ..., of `count` numbers of each rank. */
-typedef void join_fn(void *to, const void *x, uint64_t count);
+/* to[i] is made of number i of each rank. */
+typedef void join_fn(void *to, uint64_t count);
 
-static gs_status join_all(char *x, uint64_t count, uint64_t size, join_fn *join)
+static gs_status join_all(char *x, uint64_t bytes, uint64_t size, join_fn *join)
 {
-    const uint64_t most = CHUNK_BYTES / size;
-    gs_status st = meet(GS_OK);
+    uint64_t at = 0;
 
-    for (uint64_t at = 0; at < count && st == GS_OK; at += most) {
-        const uint64_t n = GS_MIN(most, count - at);
-        if ((st = gather(ranks.chunks, x + at * size, n * size)) == GS_OK)
-            join(x + at * size, ranks.chunks, n);
-    }
-    return st;
+    do {
+        const uint64_t n = GS_MIN(CHUNK_BYTES, bytes - at);
+        GS_TRY(meet(GS_OK, x + at, n));
+        join(x + at, n / size);
+        at += n;
+    } while (at < bytes);
+    return GS_OK;
 }
 
 /* In the order of the ranks: of `one`, what there is so far, and `next`. */
@@ -161,22 +210,21 @@ static gs_status join_all(char *x, uint64_t count, uint64_t size, join_fn *join)
     X(gs_ranks_sum_f32, float, float, one + next)                               \
     X(gs_ranks_sum_f64, double, double, one + next)
 
-#define X(name, type, wide, joined)                                                             \
-    static void name##_of(void *to, const void *all, uint64_t count)                            \
-    {                                                                                           \
-        const type *const x = all;                                                              \
-        for (uint64_t i = 0; i < count; i++) {                                                  \
-            wide one = x[i];                                                                    \
-            for (uint32_t r = 1; r < ranks.count; r++) {                                        \
-                const type next = x[r * count + i];                                             \
-                one = (wide)(joined);                                                           \
-            }                                                                                   \
-            ((type *)to)[i] = (type)one;                                                        \
-        }                                                                                       \
-    }                                                                                           \
-    gs_status name(type *x, uint64_t count)                                                     \
-    {                                                                                           \
-        return ranks.count == 1 ? GS_OK : join_all((char *)x, count, sizeof(*x), name##_of);    \
+#define X(name, type, wide, joined)                                                                        \
+    static void name##_of(void *to, uint64_t count)                                                        \
+    {                                                                                                      \
+        for (uint64_t i = 0; i < count; i++) {                                                             \
+            wide one = ((const type *)said_by(0))[i];                                                      \
+            for (uint32_t r = 1; r < ranks.count; r++) {                                                   \
+                const type next = ((const type *)said_by(r))[i];                                           \
+                one = (wide)(joined);                                                                      \
+            }                                                                                              \
+            ((type *)to)[i] = (type)one;                                                                   \
+        }                                                                                                  \
+    }                                                                                                      \
+    gs_status name(type *x, uint64_t count)                                                                \
+    {                                                                                                      \
+        return ranks.count == 1 ? GS_OK : join_all((char *)x, count * sizeof(*x), sizeof(*x), name##_of);  \
     }
 EACH(X)
 #undef X
@@ -217,40 +265,17 @@ gs_status gs_ranks_pass(bool send, uint32_t rank, void *memory, uint64_t bytes)
     return st;
 }
 
-/* What goes to another rank, or comes from it; *made: there is something. */
-static gs_status begin_one(gs_ranks_message *m, bool *made, bool send, uint32_t rank, void *memory, uint64_t bytes)
-{
-    const gs_ranks_piece all = {0, bytes};
-    gs_status st = GS_OK;
-
-    *made = rank != ranks.self && bytes > 0;
-    if (*made && (st = gs_ranks_make(m, send, rank, memory, &all, 1)) == GS_OK)
-        st = gs_ranks_begin(m);
-    return st;
-}
-
-/* Waits for [2 * ranks] messages, of those that were made. */
-static gs_status end_all(gs_ranks_message *m, const bool *made, gs_status st)
-{
-    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
-        st = made[k] ? wait_for(&m[k]) : GS_OK;
-    for (uint32_t k = 0; k < 2 * ranks.count && st == GS_OK; k++)
-        if (made[k])
-            gs_ranks_drop(&m[k]);
-    return st;
-}
-
 gs_status gs_ranks_share_parts(void *x, const uint64_t *first)
 {
     gs_ranks_message m[2 * GS_RANKS_MOST];
     bool made[2 * GS_RANKS_MOST] = {false};
-    gs_status st = ranks.count == 1 ? GS_OK : meet(GS_OK);
+    gs_status st = ranks.count == 1 ? GS_OK : meet(GS_OK, NULL, 0);
 
     for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
-        st = begin_one(&m[r], &made[r], false, r, (char *)x + first[r], first[r + 1] - first[r]);
+        st = begin_one(&m[r], &made[r], GS_RANKS_ROWS, false, r, (char *)x + first[r], first[r + 1] - first[r]);
     for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
-        st = begin_one(&m[ranks.count + r], &made[ranks.count + r], true, r, (char *)x + first[ranks.self],
-                       first[ranks.self + 1] - first[ranks.self]);
+        st = begin_one(&m[ranks.count + r], &made[ranks.count + r], GS_RANKS_ROWS, true, r,
+                       (char *)x + first[ranks.self], first[ranks.self + 1] - first[ranks.self]);
     return end_all(m, made, st);
 }
 
@@ -272,9 +297,10 @@ gs_status gs_ranks_swap(void *out, const uint64_t *sent, void *in, uint64_t *com
             return gs_fail(GS_EIO, "rank %u sends %lu bytes, of %lu that there is room for", r, come[r], room);
     }
     for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
-        st = begin_one(&m[r], &made[r], false, r, (char *)in + r * room, come[r]);
+        st = begin_one(&m[r], &made[r], GS_RANKS_ROWS, false, r, (char *)in + r * room, come[r]);
     for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
-        st = begin_one(&m[ranks.count + r], &made[ranks.count + r], true, r, (char *)out + r * room, sent[r]);
+        st = begin_one(&m[ranks.count + r], &made[ranks.count + r], GS_RANKS_ROWS, true, r, (char *)out + r * room,
+                       sent[r]);
     return end_all(m, made, st);
 }
 
@@ -290,7 +316,7 @@ static gs_status time_round(double *seconds, uint64_t bytes)
 {
     const uint32_t next = (ranks.self + 1) % ranks.count, before = (ranks.self + ranks.count - 1) % ranks.count;
     const gs_ranks_piece all = {0, bytes};
-    void *const own = ranks.chunks, *const come = (char *)own + CHUNK_BYTES;
+    void *const own = said_by(0), *const come = said_by(1);
     gs_ranks_message send, receive;
     gs_status st;
 
@@ -384,7 +410,7 @@ static void leave(int status, void *unused)
 
     (void)unused;
     if (!ranks.failed)
-        (void)meet(GS_OK);
+        (void)meet(GS_OK, NULL, 0);
     gs_ranks__stop_watch();
     (void)fflush(NULL);
     const bool watched = pthread_create(&thread, NULL, end_anyway, (void *)(intptr_t)status) == 0; /* else it waits */
@@ -409,7 +435,7 @@ static gs_status join(void)
         return gs_fail(GS_EINVAL, "%u ranks: %u are the most", ranks.count, GS_RANKS_MOST);
     if (!threads)
         return gs_fail(GS_EUNSUPPORTED, "this MPI cannot be called by several threads (MPI_THREAD_MULTIPLE)");
-    GS_NEED((ranks.chunks = gs_malloc_array(ranks.count, CHUNK_BYTES)) != NULL, "out of memory: %u ranks", ranks.count);
+    GS_NEED((ranks.said = gs_malloc_array(ranks.count, SAID_BYTES)) != NULL, "out of memory: %u ranks", ranks.count);
     (void)on_exit(leave, NULL);
     return ranks.count > 1 ? gs_ranks__start_watch() : GS_OK;
 }
