@@ -208,49 +208,6 @@ static gs_status run_lane(gs_exec_lane *l, gs_status (*get_ready)(gs_exec_lane *
     return GS_OK;
 }
 
-/* ---- messages ------------------------------------------------------------- */
-
-/* Whoever drives the lane sleeps: until the task may begin, where nothing is under way, else a little. */
-typedef gs_status nap_fn(gs_exec_lane *l, uint32_t task, double seconds);
-
-#define NAP_LEAST 20e-6
-#define NAP_MOST 1e-3
-
-/* A pass's messages of one lane: many are under way, and they end in their order. Nobody but this thread has MPI go on
- * with them, so it looks again and again. */
-static gs_status run_messages(gs_exec_lane *l, nap_fn *nap)
-{
-    gs_exec *const e = l->e;
-    const gs_exec_messages *const m = l->messages;
-    double seconds = NAP_LEAST;
-    gs_status st = GS_OK;
-
-    enter(l);
-    gs_exec__enter_messages(l);
-    while (st == GS_OK) {
-        const uint32_t task = gs_lanes_next(&e->lanes, l->lane);
-        const uint32_t count = gs_exec__messages_under_way(m);
-        const bool room = task != GS_NONE && gs_exec__may_begin_message(l);
-        bool some = false;
-        if (task == GS_NONE && count == 0)
-            break;
-        if (room && gs_lanes_missing_dep(&e->lanes, task) == GS_NONE) {
-            gs_lanes_begin(&e->lanes, l->lane);
-            if (gs_exec__beginning != NULL)
-                gs_exec__beginning(e, task);
-            if (e->span != NULL)
-                e->span[task][0] = gs_now();
-            st = gs_exec__begin_message(l, task);
-            continue;
-        }
-        GS_TRY(gs_exec__end_messages(l, &some));
-        seconds = some ? NAP_LEAST : GS_MIN(2 * seconds, NAP_MOST);
-        if (!some)
-            st = nap(l, room ? task : GS_NONE, count > 0 ? seconds : 0);
-    }
-    return st;
-}
-
 /* ---- one thread ----------------------------------------------------------- */
 
 /* Where a device computes on host memory, and is the only one, or a graph is bound, the thread that feeds it also feeds
@@ -339,22 +296,150 @@ static gs_status sleep_until_ready(gs_exec_lane *l, uint32_t task)
     return st;
 }
 
-static gs_status nap(gs_exec_lane *l, uint32_t task, double seconds)
+/* Sleeps for so long at most, or, without seconds, until it is woken: where one of the tasks that it misses is done. */
+static gs_status nap(gs_exec_lane *l, const uint32_t *missing, uint32_t count, double seconds)
 {
     gs_exec *const e = l->e;
     const struct timespec until = gs_seconds_from_now(seconds);
+    bool misses = false, done = false;
 
     lock(e);
-    const uint32_t missing = task == GS_NONE ? GS_NONE : gs_lanes_missing_dep(&e->lanes, task);
-    l->waiter->missing[0] = missing;
-    if (e->several->failed == GS_OK && seconds > 0 && (task == GS_NONE || missing != GS_NONE))
+    for (uint32_t k = 0; k < count; k++) {
+        l->waiter->missing[k] = missing[k];
+        misses = misses || missing[k] != GS_NONE;
+        done = done || (missing[k] != GS_NONE && gs_lanes_is_done(&e->lanes, missing[k]));
+    }
+    if (e->several->failed == GS_OK && !done && seconds > 0)
         (void)pthread_cond_timedwait(&l->waiter->wake, &e->waiters.lock, &until);
-    else if (e->several->failed == GS_OK && missing != GS_NONE)
+    else if (e->several->failed == GS_OK && !done && misses)
         sleep_on(e, l->waiter);
     gs_exec__waits_no_more(l->waiter);
     const gs_status st = e->several->failed;
     unlock(e);
     return st;
+}
+
+/* ---- messages ---- */
+
+#define NAP_LEAST 20e-6
+#define NAP_MOST 1e-3
+
+/* A pass's messages of one lane: many are under way, and they end in their order. Nobody but this thread has MPI go on
+ * with them, so it looks again and again. */
+static gs_status run_messages(gs_exec_lane *l)
+{
+    gs_exec_attended now = {.over = false};
+    double seconds = NAP_LEAST;
+
+    for (;;) {
+        GS_TRY(gs_exec__attend_messages(l, &now));
+        if (now.over)
+            return GS_OK;
+        seconds = now.some ? NAP_LEAST : GS_MIN(2 * seconds, NAP_MOST);
+        if (now.some)
+            continue;
+        GS_TRY(nap(l, &now.missing, 1, now.under_way ? seconds : 0));
+    }
+}
+
+/* ---- a rank's thread ---- */
+
+/* Where a rank's device computes on host memory, the thread that computes copies, too, and sees to messages between
+ * tasks and where it waits: what goes from thread to thread waits for a processor each time, on which other ranks
+ * compute. Another thread looks after messages while a task takes long. */
+
+#define ATTEND_EVERY 100e-6
+
+static bool does_all(const gs_exec *e) { return e->plan->ranks > 0 && gs_device_unified(e->on[0].device); }
+
+static gs_exec_lane *of_rank(gs_exec *e, uint32_t kind) { return &e->lane[kind]; }
+
+/* *some: messages have begun or ended; *over: there are no more. */
+static gs_status attend_both(gs_exec *e, bool *some, bool *over)
+{
+    gs_exec_attended out, in;
+
+    GS_TRY(gs_exec__attend_messages(of_rank(e, GS_LANE_SEND - GS_LANE_DEVICES), &out));
+    GS_TRY(gs_exec__attend_messages(of_rank(e, GS_LANE_RECEIVE - GS_LANE_DEVICES), &in));
+    *some = out.some || in.some;
+    *over = out.over && in.over;
+    return GS_OK;
+}
+
+static gs_status help_with_messages(gs_exec_lane *l)
+{
+    bool some = false, over = false;
+
+    for (;;) {
+        GS_TRY(attend_both(l->e, &some, &over));
+        if (over)
+            return GS_OK;
+        GS_TRY(nap(l, NULL, 0, NAP_MOST));
+    }
+}
+
+#define OWN_LANES 3 /* in which the rank has tasks */
+
+/* The lane of the next task, copies first, as others wait for them; NULL: none may begin, and of the *left lanes that
+ * are not at their end these tasks are missing. */
+static gs_exec_lane *next_of_rank(gs_exec *e, uint32_t missing[OWN_LANES], uint32_t *left)
+{
+    static const uint32_t kind[OWN_LANES] = {GS_LANE_DOWNLOAD, GS_LANE_UPLOAD, GS_LANE_COMPUTE};
+
+    *left = 0;
+    for (uint32_t k = 0; k < OWN_LANES; k++) {
+        gs_exec_lane *const own = of_rank(e, kind[k]);
+        const uint32_t task = gs_lanes_next(&e->lanes, own->lane);
+        if (task == GS_NONE)
+            continue;
+        if ((missing[(*left)++] = gs_lanes_missing_dep(&e->lanes, task)) == GS_NONE)
+            return own;
+    }
+    return NULL;
+}
+
+static gs_status run_rank(gs_exec_lane *l)
+{
+    gs_exec *const e = l->e;
+    double looked = gs_now(), seconds = NAP_LEAST;
+    bool some = false, over = false;
+    uint32_t missing[OWN_LANES], left;
+
+    for (uint32_t k = 0; k < GS_DEVICE_LANES; k++)
+        enter(&e->lane[k]);
+    for (;;) {
+        gs_exec_lane *const next = next_of_rank(e, missing, &left);
+        const double begin = gs_now();
+        if (next != NULL) {
+            if (e->args->stop != NULL && *e->args->stop)
+                return gs_fail(GS_EINTERRUPTED, "interrupted");
+            GS_TRY(run_next(next));
+        }
+        if (next == NULL || next->kind == GS_LANE_DOWNLOAD || begin > looked + ATTEND_EVERY) {
+            GS_TRY(attend_both(e, &some, &over));
+            looked = begin;
+        }
+        if (next == NULL && left == 0 && over)
+            break;
+        seconds = next != NULL || some ? NAP_LEAST : GS_MIN(2 * seconds, NAP_MOST);
+        if (next == NULL && !some)
+            GS_TRY(nap(l, missing, left, seconds));
+        if (next == NULL && left > 0)
+            l->wait_seconds += gs_now() - begin;
+    }
+    lock(e);
+    pthread_cond_signal(&of_rank(e, GS_LANE_SEND - GS_LANE_DEVICES)->waiter->wake);
+    unlock(e);
+    return GS_OK;
+}
+
+static gs_status run_pass(gs_exec_lane *l)
+{
+    const bool all = does_all(l->e);
+
+    if (l->messages != NULL)
+        return all ? help_with_messages(l) : run_messages(l);
+    return all ? run_rank(l) : run_lane(l, sleep_until_ready);
 }
 
 static void *lane_thread(void *arg)
@@ -373,7 +458,7 @@ static void *lane_thread(void *arg)
             break;
         seen = s->passes;
         unlock(e);
-        const gs_status st = l->messages != NULL ? run_messages(l, nap) : run_lane(l, sleep_until_ready);
+        const gs_status st = run_pass(l);
         if (st != GS_OK)
             fail(e, st);
         lock(e);
@@ -429,6 +514,10 @@ static void start_pass(gs_exec *e)
 {
     struct gs_exec_several *const s = e->several;
 
+    for (uint32_t k = GS_DEVICE_LANES; k < GS_PART_LANES - GS_LANE_DEVICES && e->plan->ranks > 0; k++) {
+        enter(&e->lane[k]);
+        gs_exec__enter_messages(&e->lane[k]);
+    }
     lock(e);
     s->failed = GS_OK;
     s->passes++;
@@ -495,7 +584,8 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
         return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
     GS_TRY(gs_exec__take_waiters(&e->waiters, threads + 1));
     for (uint32_t k = 0; k < threads; k++)
-        if (e->lane[k].kind != GS_LANE_LOAD || e->plan->loads) {
+        if (does_all(e) ? k == GS_LANE_COMPUTE || k == GS_LANE_SEND - GS_LANE_DEVICES
+                        : e->lane[k].kind != GS_LANE_LOAD || e->plan->loads) {
             e->lane[k].waiter = &e->waiters.waiter[s->threads];
             s->thread[s->threads++].lane = &e->lane[k];
         }

@@ -97,7 +97,7 @@ static gs_status make(gs_exec *e, gs_exec_messages *m, uint32_t task, gs_ranks_p
 
 static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
 {
-    gs_exec_messages *const m = *out = gs_calloc(1, sizeof(*m));
+    gs_exec_messages *const m = gs_calloc(1, sizeof(*m));
     GS_FREED gs_ranks_piece *piece = NULL;
     uint32_t runs = 1, tasks = 0;
     uint64_t packed = 0;
@@ -112,7 +112,8 @@ static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
         tasks++;
     }
     piece = gs_malloc_array(runs, sizeof(*piece));
-    if (m != NULL) {
+    if ((*out = m) != NULL) {
+        pthread_mutex_init(&m->lock, NULL);
         m->of = gs_malloc_array((size_t)tasks + 1, sizeof(*m->of));
         m->task = gs_malloc_array((size_t)tasks + 1, sizeof(*m->task));
         m->packed_at = gs_malloc_array((size_t)tasks + 1, sizeof(*m->packed_at));
@@ -143,6 +144,7 @@ void gs_exec__give_messages(gs_exec *e)
         for (uint32_t i = 0; m != NULL && i < m->made; i++)
             gs_ranks_drop(&m->of[i]);
         if (m != NULL) {
+            pthread_mutex_destroy(&m->lock);
             gs_free(m->of);
             gs_free(m->task);
             gs_free(m->packed_at);
@@ -163,25 +165,30 @@ void gs_exec__enter_messages(gs_exec_lane *l)
     m->first = m->next;
 }
 
-bool gs_exec__may_begin_message(const gs_exec_lane *l)
-{
-    const gs_exec_messages *const m = l->messages;
+static uint32_t under_way(const gs_exec_messages *m) { return m->next - m->first; }
 
-    return gs_exec__messages_under_way(m) < GS_EXEC_MESSAGES &&
-           (m->packs_under_way < GS_PLAN_PACKED || m->packed_at[m->next] == NULL);
+/* Is there room for the lane's next, which there is? */
+static bool may_begin(const gs_exec_messages *m)
+{
+    return under_way(m) < GS_EXEC_MESSAGES && (m->packs_under_way < GS_PLAN_PACKED || m->packed_at[m->next] == NULL);
 }
 
-gs_status gs_exec__begin_message(gs_exec_lane *l, uint32_t task)
+static gs_status begin_message(gs_exec_lane *l, uint32_t task)
 {
     gs_exec_messages *const m = l->messages;
-    const gs_task *const t = &l->e->plan->task[task];
+    gs_exec *const e = l->e;
     uint8_t *const packed = m->packed_at[m->next];
 
     assert(m->task[m->next] == task);
-    l->bytes += gs_task_bytes(l->e->plan, t);
+    gs_lanes_begin(&e->lanes, l->lane);
+    if (gs_exec__beginning != NULL)
+        gs_exec__beginning(e, task);
+    if (e->span != NULL)
+        e->span[task][0] = gs_now();
+    l->bytes += gs_task_bytes(e->plan, &e->plan->task[task]);
     m->packs_under_way += packed != NULL;
-    if (packed != NULL && sends(t))
-        pack(l->e, t, packed);
+    if (packed != NULL && sends(&e->plan->task[task]))
+        pack(e, &e->plan->task[task], packed);
     return gs_ranks_begin(&m->of[m->next++]);
 }
 
@@ -204,20 +211,36 @@ static gs_status end_message(gs_exec_lane *l)
     return GS_OK;
 }
 
-gs_status gs_exec__end_messages(gs_exec_lane *l, bool *some)
+static gs_status attend(gs_exec_lane *l, gs_exec_attended *out)
 {
     gs_exec_messages *const m = l->messages;
+    bool done = true;
+    uint32_t task;
 
-    *some = false;
-    while (m->first < m->next) {
-        bool done = false;
-        const gs_status st = gs_ranks_test(&m->of[m->first], &done);
-        if (st != GS_OK || !done)
-            return st;
-        *some = true;
-        GS_TRY(end_message(l));
+    while ((task = gs_lanes_next(&l->e->lanes, l->lane)) != GS_NONE && may_begin(m)) {
+        if ((out->missing = gs_lanes_missing_dep(&l->e->lanes, task)) != GS_NONE)
+            break;
+        GS_TRY(begin_message(l, task));
+        out->some = true;
     }
+    while (m->first < m->next && done) {
+        GS_TRY(gs_ranks_test(&m->of[m->first], &done));
+        if (done)
+            GS_TRY(end_message(l));
+        out->some = out->some || done;
+    }
+    out->under_way = m->first < m->next;
+    out->over = !out->under_way && gs_lanes_next(&l->e->lanes, l->lane) == GS_NONE;
     return GS_OK;
+}
+
+gs_status gs_exec__attend_messages(gs_exec_lane *l, gs_exec_attended *out)
+{
+    *out = (gs_exec_attended){.missing = GS_NONE};
+    pthread_mutex_lock(&l->messages->lock);
+    const gs_status st = attend(l, out);
+    pthread_mutex_unlock(&l->messages->lock);
+    return st;
 }
 
 /* ---- behind a pass -------------------------------------------------------- */

@@ -2,6 +2,8 @@
 #ifndef GS_EXEC_MESSAGES_H
 #define GS_EXEC_MESSAGES_H
 
+#include <pthread.h>
+
 #include "exec/exec.h"
 #include "ranks/ranks.h"
 
@@ -12,6 +14,7 @@ struct gs_exec_lane;
 
 /* Of a lane of sends or receives: made when the run opens, and begun in each pass. */
 typedef struct gs_exec_messages {
+    pthread_mutex_t lock;     /* of who sees to them: the lane's thread, or one that computes */
     gs_ranks_message *of;     /* [made] */
     uint32_t *task;           /* [made] ascending */
     uint32_t made;
@@ -27,13 +30,15 @@ gs_status gs_exec__take_messages(gs_exec *e);
 void gs_exec__give_messages(gs_exec *e);
 /* A pass begins. */
 void gs_exec__enter_messages(struct gs_exec_lane *l);
-static inline uint32_t gs_exec__messages_under_way(const gs_exec_messages *m) { return m->next - m->first; }
-/* Is there room for the lane's next, which there is? */
-bool gs_exec__may_begin_message(const struct gs_exec_lane *l);
-/* Begins it. There is room. */
-gs_status gs_exec__begin_message(struct gs_exec_lane *l, uint32_t task);
-/* Ends those that are over, in their order. *some: there was one. */
-gs_status gs_exec__end_messages(struct gs_exec_lane *l, bool *some);
+/* What the lane waits for. */
+typedef struct gs_exec_attended {
+    bool some;        /* messages have begun or ended */
+    bool over;        /* the pass has no more */
+    bool under_way;   /* some are */
+    uint32_t missing; /* a task before the next one begins, where nothing else keeps it from that; GS_NONE */
+} gs_exec_attended;
+/* Begins those that may begin, and ends those that are over, in their order. By any thread. */
+gs_status gs_exec__attend_messages(struct gs_exec_lane *l, gs_exec_attended *out);
 
 /* Behind a pass, of all ranks: what devices of one rank have in common by then. Nothing where there is one. */
 gs_status gs_exec__sum_ranks(gs_exec *e);
