@@ -315,12 +315,12 @@ static gs_status write_step(writer *w, const gs_program *p, const gs_typed_plan 
 static gs_status write_typed(writer *w, const gs_program *p, uint32_t stage)
 {
     gs_typed_plan *const b = &w->code->typed[w->code->typed_stages];
-    gs_status st = gs_typed_plan_stage(b, p, stage);
+    GS_TRY(gs_typed_plan_stage(b, p, stage));
     if (w->code->typed_stages++ == 0)
         fputs(gs_cuda_typed_text, w->out);
-    for (uint32_t i = 0; i < b->steps && st == GS_OK; i++)
-        st = write_step(w, p, b, &b->step[i]);
-    return st;
+    for (uint32_t i = 0; i < b->steps; i++)
+        GS_TRY(write_step(w, p, b, &b->step[i]));
+    return GS_OK;
 }
 
 static gs_status check_instrs(const gs_stage *s)
@@ -412,10 +412,10 @@ gs_status gs_cuda_load(gs_cuda *c, gs_cu_handle *module, const char *text)
 
 gs_status gs_cuda_load_fixed(gs_cuda *c)
 {
-    gs_status st = gs_cuda_load(c, &c->fixed_module, gs_cuda_fixed_text);
-    for (int i = 0; i < GS_CUDA_FIXED_COUNT && st == GS_OK; i++)
-        st = gs_cuda_check(c, c->d->module_function(&c->fixed[i], c->fixed_module, fixed_names[i]), fixed_names[i]);
-    return st;
+    GS_TRY(gs_cuda_load(c, &c->fixed_module, gs_cuda_fixed_text));
+    for (int i = 0; i < GS_CUDA_FIXED_COUNT; i++)
+        GS_TRY(gs_cuda_check(c, c->d->module_function(&c->fixed[i], c->fixed_module, fixed_names[i]), fixed_names[i]));
+    return GS_OK;
 }
 
 static gs_status find(const gs_cuda *c, gs_cu_handle *function, const char *name)
@@ -453,18 +453,18 @@ static gs_status find_typed(gs_cuda *c)
 gs_status gs_cuda_find_code(gs_cuda *c)
 {
     gs_cuda_code *const k = &c->code;
-    gs_status st = find_typed(c);
-    for (uint32_t i = 0; i < k->edges && st == GS_OK; i++) {
+    GS_TRY(find_typed(c));
+    for (uint32_t i = 0; i < k->edges; i++) {
         gs_cuda_edge_code *const e = &k->edge[i];
         char merge[64];
         snprintf(merge, sizeof(merge), "%s_merge", e->k.name);
-        st = find(c, &e->run, e->k.name);
-        if (st == GS_OK && !e->k.keeps)
-            st = find(c, &e->merge, merge);
-        if (st == GS_OK && (e->held = gs_calloc(1, sizeof(*e->held))) == NULL)
-            st = no_memory();
+        GS_TRY(find(c, &e->run, e->k.name));
+        if (!e->k.keeps)
+            GS_TRY(find(c, &e->merge, merge));
+        if ((e->held = gs_calloc(1, sizeof(*e->held))) == NULL)
+            GS_TRY(no_memory());
     }
-    for (uint32_t i = 0; i < k->vertices && st == GS_OK; i++)
-        st = find(c, &k->vertex[i].run, k->vertex[i].k.name);
-    return st == GS_OK ? find_sequences(c) : st;
+    for (uint32_t i = 0; i < k->vertices; i++)
+        GS_TRY(find(c, &k->vertex[i].run, k->vertex[i].k.name));
+    return find_sequences(c);
 }

@@ -27,20 +27,17 @@
 /* Calls body() in rounds until they take long enough; seconds of one call. */
 static gs_status time_calls(gs_cuda *c, gs_status (*body)(gs_cuda *c, void *context), void *context, double *seconds)
 {
-    gs_status st = body(c, context); /* the first one warms */
-    if (st == GS_OK)
-        st = gs_cuda_synchronize(c);
-    for (uint32_t calls = 1; st == GS_OK; calls *= 2) {
+    GS_TRY(body(c, context)); /* the first one warms */
+    GS_TRY(gs_cuda_synchronize(c));
+    for (uint32_t calls = 1;; calls *= 2) {
         const double begin = gs_now();
-        for (uint32_t i = 0; i < calls && st == GS_OK; i++)
-            st = body(c, context);
-        if (st == GS_OK)
-            st = gs_cuda_synchronize(c);
+        for (uint32_t i = 0; i < calls; i++)
+            GS_TRY(body(c, context));
+        GS_TRY(gs_cuda_synchronize(c));
         *seconds = (gs_now() - begin) / calls;
         if (*seconds * calls >= SECONDS || calls >= 1u << 20)
-            break;
+            return GS_OK;
     }
-    return st;
 }
 
 static gs_status take(gs_cuda *c, gs_cu_memory *p, uint64_t bytes)
@@ -73,13 +70,13 @@ gs_status gs_cuda_measure_gemm(void *context, uint32_t rows, uint32_t in, uint32
     const uint64_t a = (uint64_t)rows * in * sizeof(float), w = (uint64_t)out * in * sizeof(float);
     const uint64_t bytes = gs_align_up(a, 256) + gs_align_up(w, 256) + (uint64_t)rows * out * sizeof(float);
     double seconds = 0;
-    gs_status st = take(c, &p.a, bytes);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(take(c, &p.a, bytes));
     p.w = p.a + gs_align_up(a, 256);
     p.to = p.w + gs_align_up(w, 256);
     /* 0x3f3f3f3f is 0.747: zeros would run faster than numbers do */
-    if ((st = gs_cuda_check(c, c->d->fill(p.a, 0x3f, bytes, c->streams.compute), "filling memory")) == GS_OK)
+    gs_status st = gs_cuda_check(c, c->d->fill(p.a, 0x3f, bytes, c->streams.compute), "filling memory");
+    if (st == GS_OK)
         st = time_calls(c, multiply_once, &p, &seconds);
     c->d->memory_free(p.a);
     if (st == GS_OK)
@@ -102,11 +99,10 @@ gs_status gs_cuda_measure_copy(void *context, double *bytes_per_second)
     gs_cuda *const c = context;
     copy k = {0, 0};
     double seconds = 0;
-    gs_status st = take(c, &k.from, 2 * COPY_BYTES);
-    if (st != GS_OK)
-        return st;
+
+    GS_TRY(take(c, &k.from, 2 * COPY_BYTES));
     k.to = k.from + COPY_BYTES;
-    st = time_calls(c, copy_once, &k, &seconds);
+    const gs_status st = time_calls(c, copy_once, &k, &seconds);
     c->d->memory_free(k.from);
     if (st == GS_OK)
         *bytes_per_second = 2.0 * (double)COPY_BYTES / seconds; /* read and written */
@@ -385,10 +381,9 @@ static gs_status cuda_open(const gs_device_ops **out, void **context, const gs_d
 {
     const gs_cuda_driver *driver = NULL;
     gs_cuda *c;
-    gs_status st = gs_cuda_driver_open(&driver);
+    gs_status st;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_driver_open(&driver));
     if ((c = gs_calloc(1, sizeof(*c))) == NULL)
         return gs_fail(GS_ENOMEM, "device cuda: out of memory");
     c->d = driver;

@@ -149,12 +149,11 @@ static gs_status take_bounce(gs_cuda *c)
 /* The peer's end of a bridge is made on its GPU. */
 static gs_status make_bridge(gs_cuda *c, gs_cuda_link *l)
 {
-    gs_status st = gs_cuda_enter(l->peer);
-    if (st == GS_OK)
-        st = gs_cuda_check(l->peer, c->d->stream_create(&l->bridge, GS_CU_STREAM_NON_BLOCKING), "making a stream");
-    if (st == GS_OK)
-        st = make_events((gs_cuda *)(uintptr_t)l->peer, l->filled, 2);
-    return st == GS_OK && (st = gs_cuda_enter(c)) == GS_OK ? take_bounce(c) : st;
+    GS_TRY(gs_cuda_enter(l->peer));
+    GS_TRY(gs_cuda_check(l->peer, c->d->stream_create(&l->bridge, GS_CU_STREAM_NON_BLOCKING), "making a stream"));
+    GS_TRY(make_events((gs_cuda *)(uintptr_t)l->peer, l->filled, 2));
+    GS_TRY(gs_cuda_enter(c));
+    return take_bounce(c);
 }
 
 static gs_status make_link(gs_cuda *c, const gs_cuda *peer)
@@ -178,17 +177,16 @@ static gs_status make_link(gs_cuda *c, const gs_cuda *peer)
 static gs_status join_one(gs_cuda *c, void *const *context, uint32_t devices)
 {
     gs_cuda_chain *const k = &c->chain;
-    gs_status st = gs_cuda_enter(c);
+    GS_TRY(gs_cuda_enter(c));
     k->joined = true;
-    if (st == GS_OK && devices > 1)
-        st = gs_cuda_check(c, c->d->stream_create(&k->forward, GS_CU_STREAM_NON_BLOCKING), "making a stream");
-    if (st == GS_OK && c->code.sequences > 0)
-        st = gs_cuda_check(c, c->d->stream_create(&k->starts, GS_CU_STREAM_NON_BLOCKING), "making a stream");
-    if (st == GS_OK)
-        st = make_events(c, &k->mark[0][0], GS_DEVICE_WAYS * GS_DEVICE_MARKS);
-    for (uint32_t i = 0; i < devices && st == GS_OK; i++)
-        st = context[i] == c ? GS_OK : make_link(c, context[i]);
-    return st;
+    if (devices > 1)
+        GS_TRY(gs_cuda_check(c, c->d->stream_create(&k->forward, GS_CU_STREAM_NON_BLOCKING), "making a stream"));
+    if (c->code.sequences > 0)
+        GS_TRY(gs_cuda_check(c, c->d->stream_create(&k->starts, GS_CU_STREAM_NON_BLOCKING), "making a stream"));
+    GS_TRY(make_events(c, &k->mark[0][0], GS_DEVICE_WAYS * GS_DEVICE_MARKS));
+    for (uint32_t i = 0; i < devices; i++)
+        GS_TRY(context[i] == c ? GS_OK : make_link(c, context[i]));
+    return GS_OK;
 }
 
 /* Where NCCL is there and takes these GPUs, sums are its work; where it does not, they go by way of the host. */
@@ -219,16 +217,16 @@ gs_status gs_cuda_open_peer(void *context, const void *peer, bool *open)
     gs_cuda *const c = context;
     const gs_cuda *const p = peer;
     int can = 1;
-    gs_status st = gs_cuda_enter(c);
+    GS_TRY(gs_cuda_enter(c));
 
-    if (st == GS_OK && c->device != p->device)
-        st = gs_cuda_check(c, c->d->peer_can(&can, c->device, p->device), "asking for its peers");
-    if (st == GS_OK && can && c->device != p->device) {
+    if (c->device != p->device)
+        GS_TRY(gs_cuda_check(c, c->d->peer_can(&can, c->device, p->device), "asking for its peers"));
+    if (can && c->device != p->device) {
         const gs_cu_result r = c->d->peer_enable(p->context, 0);
-        st = r == GS_CU_PEER_ALREADY ? GS_OK : gs_cuda_check(c, r, "reaching another GPU");
+        GS_TRY(r == GS_CU_PEER_ALREADY ? GS_OK : gs_cuda_check(c, r, "reaching another GPU"));
     }
     *open = can != 0;
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_cuda_join(void *const *context, uint32_t devices)
@@ -301,18 +299,15 @@ static gs_status bounce_piece(gs_cuda *c, const gs_cuda_link *l, gs_cu_memory to
     const gs_cuda *const p = l->peer;
     const unsigned half = k->bounced % 2;
     char *const by = k->bounce + half * GS_CUDA_BOUNCE_BYTES;
-    gs_status st = gs_cuda_enter(p);
 
-    if (st == GS_OK && k->bounced >= 2)
-        st = gs_cuda_check(p, c->d->stream_wait(l->bridge, k->emptied[half], 0), "an event");
-    k->bounced++;
-    if (st != GS_OK ||
-        (st = gs_cuda_check(p, c->d->copy_out(by, from, bytes, l->bridge), "copying to another GPU")) != GS_OK ||
-        (st = gs_cuda_check(p, c->d->event_record(l->filled[half], l->bridge), "an event")) != GS_OK ||
-        (st = gs_cuda_enter(c)) != GS_OK ||
-        (st = gs_cuda_check(c, c->d->stream_wait(k->forward, l->filled[half], 0), "an event")) != GS_OK ||
-        (st = gs_cuda_check(c, c->d->copy_in(to, by, bytes, k->forward), "copying from another GPU")) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(p));
+    if (k->bounced++ >= 2)
+        GS_TRY(gs_cuda_check(p, c->d->stream_wait(l->bridge, k->emptied[half], 0), "an event"));
+    GS_TRY(gs_cuda_check(p, c->d->copy_out(by, from, bytes, l->bridge), "copying to another GPU"));
+    GS_TRY(gs_cuda_check(p, c->d->event_record(l->filled[half], l->bridge), "an event"));
+    GS_TRY(gs_cuda_enter(c));
+    GS_TRY(gs_cuda_check(c, c->d->stream_wait(k->forward, l->filled[half], 0), "an event"));
+    GS_TRY(gs_cuda_check(c, c->d->copy_in(to, by, bytes, k->forward), "copying from another GPU"));
     return gs_cuda_check(c, c->d->event_record(k->emptied[half], k->forward), "an event");
 }
 

@@ -32,7 +32,6 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
 {
     gs_cuda *const c = context;
     const uint64_t bytes = (states + 1) * c->state.learned_bytes + sizeof(c->state.fault);
-    gs_status st = GS_OK;
 
     if (c->program == NULL || states > 2)
         return gs_fail(GS_EINVAL, "device cuda: parameters of no program, or of an optimiser with %u runs of state",
@@ -45,20 +44,18 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
     /* between them, too */
     GS_TRY(clear(c, c->state.at, c->state.learned_bytes));
     if (c->state.moments == 0)
-        st = gs_cuda_check(c, c->d->memory_alloc(&c->state.moments, bytes), "memory for the optimizer's state");
-    if (st != GS_OK || (st = clear(c, c->state.moments, bytes)) != GS_OK)
-        return st;
+        GS_TRY(gs_cuda_check(c, c->d->memory_alloc(&c->state.moments, bytes), "memory for the optimizer's state"));
+    GS_TRY(clear(c, c->state.moments, bytes));
     c->state.previous = c->state.moments + states * c->state.learned_bytes;
-    for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
-        if (!c->program->param[i].fixed)
-            st = gs_cuda_copy_in(c, gs_cuda_param(c, i), param[i],
-                                 gs_param_elements(&c->program->param[i]) * sizeof(float), c->streams.compute,
-                                 "copying parameters");
-    if (st == GS_OK)
-        st = gs_cuda_synchronize(c);
     c->state.states = states;
-    c->state.kept = st == GS_OK;
-    return st;
+    for (uint32_t i = 0; i < c->program->params; i++)
+        if (!c->program->param[i].fixed)
+            GS_TRY(gs_cuda_copy_in(c, gs_cuda_param(c, i), param[i],
+                                   gs_param_elements(&c->program->param[i]) * sizeof(float), c->streams.compute,
+                                   "copying parameters"));
+    GS_TRY(gs_cuda_synchronize(c));
+    c->state.kept = true;
+    return GS_OK;
 }
 
 /* The word that a step sets. */
@@ -111,12 +108,11 @@ gs_status gs_cuda_step(void *context, const gs_update *u)
 /* Brings the learned parameters, laid out from `at` on as those that are kept. */
 static gs_status bring(gs_cuda *c, float *const *param, gs_cu_memory at)
 {
-    gs_status st;
+    gs_status st = GS_OK;
 
     if (!c->state.kept)
         return gs_fail(GS_EINVAL, "device cuda: parameters that are not there");
-    if ((st = gs_cuda_enter(c)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(c));
     for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
         if (!c->program->param[i].fixed)
             st = gs_cuda_copy_out(c, param[i], at + c->state.param_offset[i],
@@ -145,12 +141,11 @@ bool gs_cuda_stepped_well(const void *context) { return ((const gs_cuda *)contex
 /* One run of the optimiser's state, tensor by tensor: to `out`, or from `in` where that is not NULL. */
 static gs_status move_state(gs_cuda *c, uint32_t run, float *const *out, const float *const *in)
 {
-    gs_status st;
+    gs_status st = GS_OK;
 
     if (!c->state.kept || run >= c->state.states)
         return gs_fail(GS_EINVAL, "device cuda: run %u of an optimiser's state that is not there", run);
-    if ((st = gs_cuda_enter(c)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(c));
     for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++) {
         const gs_param *const p = &c->program->param[i];
         const uint64_t bytes = gs_param_elements(p) * sizeof(float);
@@ -234,38 +229,38 @@ static exchange exchange_of(const gs_cuda *c, uint32_t i)
 gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
 {
     gs_cuda *const c = context;
-    bool copied = false;
-    gs_status st = GS_OK;
+    bool copied = pass->loss_weight != NULL;
 
     if (pass->program != c->program)
         return gs_fail(GS_EINVAL, "device cuda: a pass of a program that was not prepared");
     GS_TRY(gs_cuda_enter(c));
     c->pass = *pass;
-    st = gs_cuda_check(c, c->d->fill(c->state.at + c->state.grads_offset, 0, c->state.added_bytes, c->streams.compute),
-                       "clearing gradients and the loss");
-    for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
+    GS_TRY(gs_cuda_check(
+        c, c->d->fill(c->state.at + c->state.grads_offset, 0, c->state.added_bytes, c->streams.compute),
+        "clearing gradients and the loss"));
+    for (uint32_t i = 0; i < pass->program->params; i++) {
         const exchange x = exchange_of(c, i);
         copied = copied || x.param != NULL || x.grad != NULL || x.sums != NULL;
         if (x.param != NULL)
-            st = gs_cuda_copy_in(c, gs_cuda_param(c, i), x.param, x.bytes, c->streams.compute, "copying parameters");
-        if (st == GS_OK && x.grad != NULL)
-            st = gs_cuda_copy_in(c, gs_cuda_grad(c, i), x.grad, x.bytes, c->streams.compute, "copying gradients");
-        if (st == GS_OK && x.sums != NULL)
-            st = gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->streams.compute, "copying statistics");
+            GS_TRY(gs_cuda_copy_in(c, gs_cuda_param(c, i), x.param, x.bytes, c->streams.compute,
+                                   "copying parameters"));
+        if (x.grad != NULL)
+            GS_TRY(gs_cuda_copy_in(c, gs_cuda_grad(c, i), x.grad, x.bytes, c->streams.compute, "copying gradients"));
+        if (x.sums != NULL)
+            GS_TRY(gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->streams.compute,
+                                   "copying statistics"));
     }
-    if (st == GS_OK && pass->loss_weight != NULL) {
-        copied = true;
-        st = gs_cuda_copy_in(c, c->state.at + c->state.weight_offset, pass->loss_weight,
-                             gs_program_loss_width(pass->program) * sizeof(float), c->streams.compute,
-                             "copying the weights of the loss");
-    }
-    if (st == GS_OK && pass->there != NULL)
-        st = take_there(c, false);
+    if (pass->loss_weight != NULL)
+        GS_TRY(gs_cuda_copy_in(c, c->state.at + c->state.weight_offset, pass->loss_weight,
+                               gs_program_loss_width(pass->program) * sizeof(float), c->streams.compute,
+                               "copying the weights of the loss"));
+    if (pass->there != NULL)
+        GS_TRY(take_there(c, false));
     /* the host may change them, as another device's pass does that ends before this one begins to compute */
-    if (st == GS_OK && copied && pass->there == NULL)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the begin of a pass");
-    c->in_pass = st == GS_OK;
-    return st;
+    if (copied && pass->there == NULL)
+        GS_TRY(gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the begin of a pass"));
+    c->in_pass = true;
+    return GS_OK;
 }
 
 static void add_metrics(gs_metrics *to, const gs_loss_part *from)

@@ -87,22 +87,18 @@ static gs_status draw_targets(drawing *d)
 static gs_status draw_hop(drawing *d, uint32_t hop)
 {
     static const int of_edges[] = {GS_CUDA_DRAW_FIND, GS_CUDA_DRAW_NEW, GS_CUDA_DRAW_ROWS, GS_CUDA_DRAW_SOURCES};
-    gs_status st;
 
     d->a.hop = hop;
     d->a.fanout = d->l->fanout[hop];
     d->edges = GS_MIN(d->rows * d->a.fanout * GS_MAX(d->l->by_types, 1), d->l->most_edges);
-    st = d->l->weighted ? run(d, GS_CUDA_DRAW_COUNT_WEIGHTED, d->rows * 32) : GS_OK;
-    if (st == GS_OK)
-        st = run(d, GS_CUDA_DRAW_COUNT, d->rows);
-    if (st == GS_OK)
-        st = run(d, GS_CUDA_DRAW_PLACES, d->rows);
-    if (st == GS_OK)
-        st = d->l->weighted ? run(d, GS_CUDA_DRAW_WEIGHTED, d->rows * 32) : run(d, GS_CUDA_DRAW_EDGES, d->rows);
-    for (size_t k = 0; k < GS_ARRAY_LEN(of_edges) && st == GS_OK; k++)
-        st = run(d, of_edges[k], d->edges);
+    GS_TRY(d->l->weighted ? run(d, GS_CUDA_DRAW_COUNT_WEIGHTED, d->rows * 32) : GS_OK);
+    GS_TRY(run(d, GS_CUDA_DRAW_COUNT, d->rows));
+    GS_TRY(run(d, GS_CUDA_DRAW_PLACES, d->rows));
+    GS_TRY(d->l->weighted ? run(d, GS_CUDA_DRAW_WEIGHTED, d->rows * 32) : run(d, GS_CUDA_DRAW_EDGES, d->rows));
+    for (size_t k = 0; k < GS_ARRAY_LEN(of_edges); k++)
+        GS_TRY(run(d, of_edges[k], d->edges));
     d->rows = GS_MIN(d->edges, d->l->most_rows);
-    return st;
+    return GS_OK;
 }
 
 static gs_status make_list(drawing *d, uint32_t number)

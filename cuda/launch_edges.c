@@ -447,16 +447,16 @@ static gs_status as_one_type(portion *one, const portion *k)
 static gs_status run_portion(portion *k)
 {
     portion one = *k;
-    gs_status st = sort(k);
-    if (st == GS_OK && k->plan->mixed)
-        st = as_one_type(&one, k);
-    for (uint32_t i = 0; i < k->plan->steps && st == GS_OK; i++) {
+    GS_TRY(sort(k));
+    if (k->plan->mixed)
+        GS_TRY(as_one_type(&one, k));
+    for (uint32_t i = 0; i < k->plan->steps; i++) {
         const gs_typed_step *const s = &k->plan->step[i];
-        st = s->kind == GS_TYPED_KEEP       ? keep(k, s)
-             : s->kind == GS_TYPED_MULTIPLY ? multiply(k, s)
-                                            : add_outer(k->plan->mixed && s->each == 0 ? &one : k, s);
+        GS_TRY(s->kind == GS_TYPED_KEEP       ? keep(k, s)
+               : s->kind == GS_TYPED_MULTIPLY ? multiply(k, s)
+                                              : add_outer(k->plan->mixed && s->each == 0 ? &one : k, s));
     }
-    return st == GS_OK ? run_edge_kernels(k->c, k->run) : st;
+    return run_edge_kernels(k->c, k->run);
 }
 
 /* All that a stage with products by the type of edges does edge by edge. */
@@ -520,14 +520,11 @@ gs_status gs_cuda_run_edge_program(void *context, const gs_edge_program_launch *
 {
     gs_cuda *const c = context;
     const gs_device_pass alone = {.program = l->program, .param = l->param, .grad = l->grad};
-    gs_status st = check_launch(c, l), ended;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(check_launch(c, l));
     if (c->in_pass)
         return run_program(c, l);
     GS_TRY(gs_cuda_begin_pass(c, &alone));
-    st = run_program(c, l);
-    ended = gs_cuda_end_pass(c);
+    const gs_status st = run_program(c, l), ended = gs_cuda_end_pass(c);
     return st != GS_OK ? st : ended;
 }

@@ -116,16 +116,15 @@ static gs_status forward(gs_cuda *c, slice *s)
 static gs_status run_window(gs_cuda *c, slice *s, uint32_t tiles)
 {
     const gs_sequence_kernel *const k = &s->code->k;
-    gs_status st = gs_cuda_launch(c, s->code->window, tiles, 1, shared_bytes(k), &s->a, k->name);
+    GS_TRY(gs_cuda_launch(c, s->code->window, tiles, 1, shared_bytes(k), &s->a, k->name));
 
     s->a.edges = tiles * GS_SEQUENCE_WINDOW * k->rows;
-    if (st == GS_OK)
-        st = gs_cuda_launch(c, c->code.scatter_gates, 2ull * (uint64_t)c->processors, 1,
-                            (GS_BLOCK_LANES + GS_BLOCK_LANES / 32) * 4, &s->a, "gs_scatter_gates");
-    if (st == GS_OK && s->d_weight != 0)
-        st = gs_cuda_multiply(c, true, false, 4 * k->width, k->width, s->a.edges, (gs_cu_memory)s->a.gate, 4 * k->width,
-                              (gs_cu_memory)s->a.before, k->width, 1.0f, s->d_weight);
-    return st;
+    GS_TRY(gs_cuda_launch(c, c->code.scatter_gates, 2ull * (uint64_t)c->processors, 1,
+                          (GS_BLOCK_LANES + GS_BLOCK_LANES / 32) * 4, &s->a, "gs_scatter_gates"));
+    if (s->d_weight != 0)
+        return gs_cuda_multiply(c, true, false, 4 * k->width, k->width, s->a.edges, (gs_cu_memory)s->a.gate,
+                                4 * k->width, (gs_cu_memory)s->a.before, k->width, 1.0f, s->d_weight);
+    return GS_OK;
 }
 
 static uint32_t windows_of(const slice *s, uint32_t at)

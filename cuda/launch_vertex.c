@@ -411,15 +411,12 @@ gs_status gs_cuda_run_vertex(void *context, const gs_vertex_launch *l)
     gs_cuda *const c = context;
     const gs_device_pass alone = {.program = l->program, .param = l->param, .grad = l->grad, .metrics = l->metrics,
                                   .statistic = l->statistic, .loss_weight = l->loss_weight};
-    gs_status st, ended;
 
     if (l->program != c->program)
         return gs_fail(GS_EINVAL, "device cuda: stage \"%s\" was not prepared", l->stage->name);
     if (c->in_pass)
         return run_stage(c, l);
-    if ((st = gs_cuda_begin_pass(c, &alone)) != GS_OK)
-        return st;
-    st = run_stage(c, l);
-    ended = gs_cuda_end_pass(c);
+    GS_TRY(gs_cuda_begin_pass(c, &alone));
+    const gs_status st = run_stage(c, l), ended = gs_cuda_end_pass(c);
     return st != GS_OK ? st : ended;
 }

@@ -334,14 +334,13 @@ static gs_status take_code(gs_cuda *c, const gs_program *p, const char *text)
 {
     const gs_cuda_code *const k = &c->code;
     const gs_cuda_scratch scratch = scratch_bytes(c, k, p);
-    gs_status st = GS_OK;
     if (k->edges + k->vertices + k->sequences + k->typed_stages > 0)
-        st = gs_cuda_load(c, &c->code.module, text);
-    if (st == GS_OK && (c->where = gs_calloc(most_registers(p), sizeof(*c->where))) == NULL)
-        st = gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels");
-    if (st == GS_OK && (st = take_state(c, p, &scratch)) == GS_OK)
-        st = gs_cuda_find_code(c);
-    return st == GS_OK && k->sequences > 0 ? take_order(c) : st;
+        GS_TRY(gs_cuda_load(c, &c->code.module, text));
+    if ((c->where = gs_calloc(most_registers(p), sizeof(*c->where))) == NULL)
+        return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels");
+    GS_TRY(take_state(c, p, &scratch));
+    GS_TRY(gs_cuda_find_code(c));
+    return k->sequences > 0 ? take_order(c) : GS_OK;
 }
 
 gs_status gs_cuda_prepare(void *context, const gs_program *p)

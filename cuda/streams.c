@@ -186,15 +186,14 @@ static gs_status compare_clocks(gs_cuda *c)
 {
     gs_cuda_streams *const s = &c->streams;
     double begin = 0;
-    gs_status st = GS_OK;
 
-    for (int k = 0; k < CLOCK_TRIES && st == GS_OK && (k == 0 || s->origin_now - begin > CLOCKS_APART); k++) {
+    for (int k = 0; k < CLOCK_TRIES && (k == 0 || s->origin_now - begin > CLOCKS_APART); k++) {
         begin = gs_now();
-        if ((st = gs_cuda_check(c, c->d->event_record(s->origin, s->compute), "an event")) == GS_OK)
-            st = gs_cuda_check(c, c->d->event_synchronize(s->origin), "an event");
+        GS_TRY(gs_cuda_check(c, c->d->event_record(s->origin, s->compute), "an event"));
+        GS_TRY(gs_cuda_check(c, c->d->event_synchronize(s->origin), "an event"));
         s->origin_now = gs_now();
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_cuda_time_launches(void *context)

@@ -94,17 +94,16 @@ static gs_status add_outer(gs_typed_plan *b, const gs_program *p, const gs_stage
 gs_status gs_typed_plan_stage(gs_typed_plan *b, const gs_program *p, uint32_t stage)
 {
     const gs_stage *const s = &p->stage[stage];
-    gs_status st = GS_OK;
     *b = (gs_typed_plan){.stage = stage};
-    for (uint32_t i = 0; i < s->edge_instrs && st == GS_OK; i++)
+    for (uint32_t i = 0; i < s->edge_instrs; i++)
         if (gs_op_on_edges(s->edge_instr[i].op))
-            st = add_product(b, p, s, &s->edge_instr[i]);
-    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
+            GS_TRY(add_product(b, p, s, &s->edge_instr[i]));
+    for (uint32_t i = 0; i < s->sums; i++)
         if (s->sum[i].kind == GS_SUM_OUTER)
-            st = add_outer(b, p, s, &s->sum[i]);
+            GS_TRY(add_outer(b, p, s, &s->sum[i]));
     for (uint32_t i = 0; i < s->sums && b->by_type; i++)
         b->mixed = b->mixed || (s->sum[i].kind == GS_SUM_OUTER && s->sum[i].dense);
-    return st;
+    return GS_OK;
 }
 
 /* ---- text ---- */

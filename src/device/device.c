@@ -105,23 +105,20 @@ gs_status gs_device_open(gs_device **out, const char *spec, unsigned threads)
 gs_status gs_device_open_with(gs_device **out, const gs_device_config *config)
 {
     const gs_device_ops *ops = NULL;
-    void *context = NULL;
+    GS_FREED gs_device *d = gs_calloc(1, sizeof(*d));
 
     assert(out != NULL && config->spec != NULL);
-    gs_status st = gs_device__find(&ops, &context, config);
-    if (st != GS_OK)
-        return st;
-    if ((st = gs_device__check(ops, config->spec)) != GS_OK) {
-        ops->close(context);
-        return st;
-    }
-    gs_device *const d = gs_malloc(sizeof(*d));
-    if (d == NULL) {
-        ops->close(context);
+    if (d == NULL)
         return gs_fail(GS_ENOMEM, "device %s: out of memory", config->spec);
+    GS_TRY(gs_device__find(&ops, &d->context, config));
+    const gs_status st = gs_device__check(ops, config->spec);
+    if (st != GS_OK) {
+        ops->close(d->context);
+        return st;
     }
-    *d = (gs_device){.ops = *ops, .context = context};
+    d->ops = *ops;
     *out = d;
+    d = NULL; /* now the caller's */
     return GS_OK;
 }
 
@@ -209,15 +206,15 @@ static gs_status run_row_sum(gs_device *d, const gs_edge_program_launch *l, uint
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l)
 {
     assert(l != NULL && l->program != NULL && l->stage != NULL);
-    gs_status st = check_edges("edge program", &l->edges);
-    if (st != GS_OK || gs_edges_none(&l->edges))
-        return st;
-    for (uint32_t i = 0; i < l->stage->sums && st == GS_OK; i++) {
+    GS_TRY(check_edges("edge program", &l->edges));
+    if (gs_edges_none(&l->edges))
+        return GS_OK;
+    for (uint32_t i = 0; i < l->stage->sums; i++) {
         gs_row_sum rows;
         if (gs_sum_of_rows(&rows, l->stage, i) && l->sum[i].acc != NULL)
-            st = run_row_sum(d, l, i, &rows);
+            GS_TRY(run_row_sum(d, l, i, &rows));
     }
-    return st == GS_OK && gs_stage_has_edge_program(l->stage) ? d->ops.compute->run_edge_program(d->context, l) : st;
+    return gs_stage_has_edge_program(l->stage) ? d->ops.compute->run_edge_program(d->context, l) : GS_OK;
 }
 
 static gs_status check_sum(gs_sum_kind kind, const gs_accumulator *sum, uint32_t width, uint32_t heads)

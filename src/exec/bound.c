@@ -187,14 +187,14 @@ static uint8_t *staged_pieces(const gs_exec *e, uint32_t slot)
 gs_status gs_exec_stage(gs_exec *e, const gs_exec_graph *graph)
 {
     uint64_t at;
-    const gs_status st = check_pieces(e, graph, &at);
 
+    GS_TRY(check_pieces(e, graph, &at));
     at = 0;
-    for (uint32_t i = 0; i < graph->pieces && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < graph->pieces; i++) {
         memcpy(staged_pieces(e, graph->slot) + at, graph->piece[i].memory, graph->piece[i].bytes);
         at += gs_align_up(graph->piece[i].bytes, GS_BLOCK_BYTES);
     }
-    return st;
+    return GS_OK;
 }
 
 /* One behind the other, or in one copy where they were staged. */
@@ -202,15 +202,15 @@ static gs_status send_pieces(const sending *t)
 {
     uint8_t *const to = t->e->on[0].pieces[t->graph->slot];
     uint64_t bytes, at = 0;
-    gs_status st = check_pieces(t->e, t->graph, &bytes);
 
-    if (st == GS_OK && t->e->slots > 1)
+    GS_TRY(check_pieces(t->e, t->graph, &bytes));
+    if (t->e->slots > 1)
         return send_bytes(t, to, staged_pieces(t->e, t->graph->slot), bytes);
-    for (uint32_t i = 0; i < t->graph->pieces && st == GS_OK; i++) {
-        st = send_bytes(t, to + at, t->graph->piece[i].memory, t->graph->piece[i].bytes);
+    for (uint32_t i = 0; i < t->graph->pieces; i++) {
+        GS_TRY(send_bytes(t, to + at, t->graph->piece[i].memory, t->graph->piece[i].bytes));
         at += gs_align_up(t->graph->piece[i].bytes, GS_BLOCK_BYTES);
     }
-    return st;
+    return GS_OK;
 }
 
 /* Until the wire has carried what was sent from `began` on. */

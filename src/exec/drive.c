@@ -14,8 +14,7 @@
 /* Between begin_devices() and end_devices() a device with memory of its own has this pass's parameters. */
 static gs_status begin_devices(gs_exec *e, uint32_t *begun)
 {
-    gs_status st = GS_OK;
-    for (*begun = 0; *begun < e->devices && st == GS_OK; *begun += st == GS_OK) {
+    for (*begun = 0; *begun < e->devices; ++*begun) {
         gs_exec_device *const x = &e->on[*begun];
         const gs_device_pass pass = {
             .program = e->program,
@@ -28,10 +27,11 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
             .sends_beside = e->slots > 1,
             .there = e->args->there,
         };
-        if ((st = gs_device_begin_pass(x->device, &pass)) == GS_OK && e->kernels != NULL)
-            st = gs_device_time_launches(x->device);
+        GS_TRY(gs_device_begin_pass(x->device, &pass));
+        if (e->kernels != NULL)
+            GS_TRY(gs_device_time_launches(x->device));
     }
-    return st;
+    return GS_OK;
 }
 
 /* `st`: what has happened so far, which says more than what follows from it. */

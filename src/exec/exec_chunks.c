@@ -64,13 +64,10 @@ static gs_status view_bytes(gs_exec *e, const gs_task *t, const void *data, gs_r
 {
     const gs_chunk_expect expect = expect_of(e, t);
     const bool first = gs_exec__chunk_state(e, t) == GS_CHUNK_UNSEEN;
-    gs_status st = GS_OK;
 
-    if (first && from != GS_REGION_RING &&
-        (st = gs_exec__check_chunks(e, t->file - e->program->arrays, t->target, t->operand, data, t->chunk_bytes)) !=
-            GS_OK)
-        return st;
-    st = gs_chunk_view_make(view, data, t->chunk_bytes, &expect, first || !e->files.verify);
+    if (first && from != GS_REGION_RING)
+        GS_TRY(gs_exec__check_chunks(e, t->file - e->program->arrays, t->target, t->operand, data, t->chunk_bytes));
+    gs_status st = gs_chunk_view_make(view, data, t->chunk_bytes, &expect, first || !e->files.verify);
     if (st == GS_OK && (first || !e->files.verify))
         st = check_edge_data(e, view);
     if (st != GS_OK)

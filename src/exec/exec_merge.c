@@ -85,21 +85,19 @@ static uint8_t *unused(const gs_exec *e, uint64_t *bytes)
 /* Doubled edges of each chunk. */
 static gs_status merge_doubled(gs_exec *e, const struct joining *j)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < e->plan->tasks; i++) {
         const gs_task *t = &e->plan->task[i];
         gs_chunk_view view;
-        if (!stays(e, t, j->others))
+        if (!stays(e, t, j->others) || gs_exec__chunk_state(e, t) != GS_CHUNK_UNSEEN)
             continue;
-        if (gs_exec__chunk_state(e, t) != GS_CHUNK_UNSEEN || (st = gs_exec__view_chunk(e, e->on, t, &view)) != GS_OK ||
-            view.edges > j->room)
+        GS_TRY(gs_exec__view_chunk(e, e->on, t, &view));
+        if (view.edges > j->room)
             continue;
         *j->used = GS_MAX(*j->used, view.edges);
         if (gs_chunk_merge(&view, gs_exec__host(e, t->chunk), j->scratch))
             gs_exec__set_chunk_state(e, t, GS_CHUNK_MERGED);
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- which columns may be joined ---- */
@@ -293,28 +291,26 @@ static gs_status join_run(gs_exec *e, struct joining *j, uint32_t set, uint32_t 
     const span whole = {first, end, r->begin, r->end - r->begin};
     gs_task t = {.file = GS_FILE_EDGES(e->program, set), .target = target};
     bool joined = true;
-    gs_status st = GS_OK;
 
     if (r->one_by_one || r->begin == r->end)
         return GS_OK;
     const uint64_t most = groups ? FEW_EDGES * gs_div_up(rows_between(e, first, end), NARROW_ROWS) : UINT64_MAX;
-    st = join_span(e, j, &t, &whole, most, &joined);
+    GS_TRY(join_span(e, j, &t, &whole, most, &joined));
     if (joined || !groups)
-        return st;
+        return GS_OK;
     uint64_t at = r->begin;
-    for (uint32_t o = first; o < end && st == GS_OK;) {
+    for (uint32_t o = first; o < end;) {
         const span s = next_group(e, set, target, o, end, at);
-        st = join_span(e, j, &t, &s, UINT64_MAX, &joined);
+        GS_TRY(join_span(e, j, &t, &s, UINT64_MAX, &joined));
         at += s.bytes;
         o = next_with_edges(e, set, target, s.end, end);
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status join_columns(gs_exec *e, struct joining *j)
 {
     const uint32_t parts = e->chunks.parts;
-    gs_status st = GS_OK;
 
     for (uint64_t i = 0; i < (uint64_t)e->chunks.sets * parts * GS_STAGE_SUMS; i++)
         j->progress[i].head = GS_NONE;
@@ -324,12 +320,12 @@ static gs_status join_columns(gs_exec *e, struct joining *j)
     for (uint64_t i = 0; i < (uint64_t)e->chunks.sets * parts * GS_STAGE_SUMS; i++)
         leave_run(e, j, &j->progress[i]);
     for (uint32_t set = 0; set < e->chunks.sets; set++)
-        for (uint32_t target = 0; target < parts && e->chunks.chunk[set] != NULL && st == GS_OK; target++) {
-            st = join_run(e, j, set, target, parts - 1);
-            if (st == GS_OK && (j->own >> set & 1) != 0 && target > 0)
-                st = join_run(e, j, set, target, 0);
+        for (uint32_t target = 0; target < parts && e->chunks.chunk[set] != NULL; target++) {
+            GS_TRY(join_run(e, j, set, target, parts - 1));
+            if ((j->own >> set & 1) != 0 && target > 0)
+                GS_TRY(join_run(e, j, set, target, 0));
         }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_exec__merge_chunks(gs_exec *e)
@@ -337,22 +333,20 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
     const uint64_t columns = (uint64_t)e->chunks.sets * e->chunks.parts;
     uint64_t used = 0;
     struct joining j = {.used = &used};
-    gs_status st;
 
     if (e->defers) /* its edges are its own, and counts would be new to it */
         return GS_OK;
     find_sets(e, &j);
     j.scratch = unused(e, &j.room);
-    j.run = gs_calloc(columns * 2, sizeof(*j.run));
-    j.progress = gs_malloc_array(columns * GS_STAGE_SUMS, sizeof(*j.progress));
-    if (j.run == NULL || j.progress == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory: the list of %llu columns of edges", (unsigned long long)columns);
-    else if ((st = merge_doubled(e, &j)) == GS_OK && e->devices == 1)
-        st = join_columns(e, &j);
+    GS_FREED const run *const runs = j.run = gs_calloc(columns * 2, sizeof(*j.run));
+    GS_FREED const progress *const begun = j.progress = gs_malloc_array(columns * GS_STAGE_SUMS, sizeof(*j.progress));
+    if (runs == NULL || begun == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory: the list of %lu columns of edges", columns);
+    GS_TRY(merge_doubled(e, &j));
+    if (e->devices == 1)
+        GS_TRY(join_columns(e, &j));
     memset(j.scratch, 0, used); /* as it was: rows that no stage makes are read as 0 */
-    gs_free(j.run);
-    gs_free(j.progress);
-    return st;
+    return GS_OK;
 }
 
 bool gs_exec_is_joined(const gs_exec *e, uint32_t task)

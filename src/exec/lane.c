@@ -278,19 +278,17 @@ static void fail(gs_exec *e, gs_status st)
 static gs_status sleep_until_ready(gs_exec_lane *l, uint32_t task)
 {
     gs_exec *const e = l->e;
-    gs_status st = l->flights > 0 ? retire(l, false) : GS_OK;
 
-    while (st == GS_OK && l->flights > 0 && gs_lanes_missing_dep(&e->lanes, task) != GS_NONE)
-        st = retire(l, true);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(retire(l, false));
+    while (l->flights > 0 && gs_lanes_missing_dep(&e->lanes, task) != GS_NONE)
+        GS_TRY(retire(l, true));
     const double begin = gs_now();
     lock(e);
     while (e->several->failed == GS_OK &&
            (l->waiter->missing[0] = gs_lanes_missing_dep(&e->lanes, task)) != GS_NONE)
         sleep_on(e, l->waiter);
     gs_exec__waits_no_more(l->waiter);
-    st = e->several->failed;
+    const gs_status st = e->several->failed;
     unlock(e);
     l->wait_seconds += gs_now() - begin;
     return st;

@@ -67,19 +67,19 @@ static gs_status check_stretch(gs_exec *e, const gs_task *const *load, uint32_t 
 {
     uint8_t *const ring = e->region[GS_REGION_RING];
     const gs_task *const last = load[count - 1];
-    gs_status st = gs_exec__read_now(e, load[0]->file, load[0]->source.offset, ring,
-                                     last->source.offset + last->bytes - load[0]->source.offset);
 
-    for (uint32_t i = 0; i < count && st == GS_OK; i++) {
+    GS_TRY(gs_exec__read_now(e, load[0]->file, load[0]->source.offset, ring,
+                             last->source.offset + last->bytes - load[0]->source.offset));
+    for (uint32_t i = 0; i < count; i++) {
         const gs_task *const t = load[i];
         const uint8_t *const data = ring + (t->source.offset - load[0]->source.offset);
         const gs_resident chunk = {.file = t->file, .bytes = t->bytes, .target = t->target, .operand = t->operand};
         if (i > 0 && t->source.offset == load[i - 1]->source.offset)
             continue;
-        if ((st = gs_exec__check_loaded(e, &chunk, data)) == GS_OK)
-            *mark_of(e, t) = gs_fingerprint64(data, t->bytes);
+        GS_TRY(gs_exec__check_loaded(e, &chunk, data));
+        *mark_of(e, t) = gs_fingerprint64(data, t->bytes);
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status check_all(gs_exec *e, const gs_task *const *load, uint32_t count)

@@ -101,7 +101,6 @@ static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
     GS_FREED gs_ranks_piece *piece = NULL;
     uint32_t runs = 1, tasks = 0;
     uint64_t packed = 0;
-    gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < e->plan->tasks; i++) {
         const gs_task *const t = &e->plan->task[i];
@@ -121,11 +120,13 @@ static gs_status take(gs_exec *e, uint32_t lane, gs_exec_messages **out)
         m->packed_bytes = packed;
     }
     if (m == NULL || piece == NULL || m->of == NULL || m->task == NULL || m->packed_at == NULL || m->packed == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory: messages to other ranks");
-    for (uint32_t i = 0; i < e->plan->tasks && st == GS_OK; i++)
-        if (gs_task_lane(&e->plan->task[i]) == lane && (st = make(e, m, i, piece)) == GS_OK)
+        return gs_fail(GS_ENOMEM, "out of memory: messages to other ranks");
+    for (uint32_t i = 0; i < e->plan->tasks; i++)
+        if (gs_task_lane(&e->plan->task[i]) == lane) {
+            GS_TRY(make(e, m, i, piece));
             m->made++;
-    return st;
+        }
+    return GS_OK;
 }
 
 gs_status gs_exec__take_messages(gs_exec *e)

@@ -72,9 +72,7 @@ static gs_status drain(sweep *s, uint32_t half)
     while (s->under_way[half] > 0) {
         gs_io_completion done;
         uint32_t count;
-        const gs_status reaped = gs_exec__reap(s->e, &done, 1, &count);
-        if (reaped != GS_OK)
-            return reaped;
+        GS_TRY(gs_exec__reap(s->e, &done, 1, &count));
         const gs_status ended = count > 0 ? take_in(s, &done) : GS_OK;
         st = st == GS_OK ? ended : st;
     }
@@ -127,15 +125,14 @@ static gs_status transfer_column(sweep *s, const tile *t, uint32_t k, bool write
     const uint32_t array = s->c->column[k].array;
     uint8_t *const memory = (uint8_t *)staged_rows(s, k, t);
     const uint64_t at = gs_exec__spilled_at(s->e, array, t->first);
-    gs_status st = GS_OK;
 
-    for (piece p = {0}; st == GS_OK && next_piece(s, t, row_bytes(s, k), &p);) {
+    for (piece p = {0}; next_piece(s, t, row_bytes(s, k), &p);) {
         const gs_io_request r = {.file = s->e->files.io_file[array], .write = write, .length = p.end - p.begin,
                                  .offset = at + p.begin, .memory = memory + p.begin, .tag = t->half};
-        st = submit(s, &r);
+        GS_TRY(submit(s, &r));
         *(write ? s->written : s->read) += r.length;
     }
-    return st;
+    return GS_OK;
 }
 
 /* The same of all columns, where they are spilled. */

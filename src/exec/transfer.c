@@ -53,7 +53,6 @@ static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const
     const gs_exec_device *const from_peer = peer_of(e, t);
     gs_device *const peer = from_peer != NULL ? from_peer->device : NULL;
     const gs_device_way way = gs_exec__way_of(l);
-    gs_status st = GS_OK;
 
     *bytes = gs_task_moves_rows(t) ? gs_task_bytes(e->plan, t) : t->bytes;
     if (gs_task_moves_rows(t)) {
@@ -64,13 +63,13 @@ static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const
     if (t->runs == 0)
         return gs_device_transfer(d, way, peer, to, from, t->bytes);
     *bytes = 0;
-    for (uint32_t r = 0; r < t->runs && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < t->runs; r++) {
         const gs_block_run run = e->plan->run[t->first_run + r];
         const uint64_t at = run.first * GS_BLOCK_BYTES, n = GS_MIN(run.blocks * GS_BLOCK_BYTES, t->bytes - at);
-        st = gs_device_transfer(d, way, peer, to + at, from + at, n);
+        GS_TRY(gs_device_transfer(d, way, peer, to + at, from + at, n));
         *bytes += n;
     }
-    return st;
+    return GS_OK;
 }
 
 static void sleep_until(double when)

@@ -144,20 +144,18 @@ static gs_status wait_for_place(listing *x, const gs_task *t, gs_reach *before)
 static gs_status list_move(listing *x, uint32_t i, gs_task *t, const gs_reach *before)
 {
     gs_reach own = *before;
-    gs_status st = GS_OK;
 
     t->device = 0;
     if (t->source.memory == GS_HOST && t->place.memory == GS_DEVICE_MEMORIES && t->chunk_bytes == 0)
         t->operand = 0; /* from this rank's host */
     if (t->place.memory == GS_DEVICE_MEMORIES)
-        st = wait_for_place(x, t, &own);
-    if (st == GS_OK)
-        st = gs_part_waits_add(&x->waits, i, t, &own);
+        GS_TRY(wait_for_place(x, t, &own));
+    GS_TRY(gs_part_waits_add(&x->waits, i, t, &own));
     if (t->place.memory >= GS_RANK_MEMORIES)
         x->pass->sent_bytes += gs_task_bytes(x->out, t);
     if (t->source.memory >= GS_RANK_MEMORIES)
         x->pass->received_bytes += gs_task_bytes(x->out, t);
-    return st;
+    return GS_OK;
 }
 
 /* A copy whose runs are as they are. */
@@ -205,11 +203,10 @@ static gs_status list_upload(listing *x, uint32_t i, const gs_reach *before)
     const gs_task *const t = &x->whole->task[i];
     const uint32_t to = t->device;
     uint16_t ranks = 0, done = 0;
-    gs_status st = GS_OK;
 
     for (uint32_t k = 0; k < x->owners.pieces; k++)
         ranks |= (uint16_t)(1u << x->owners.piece[k].rank);
-    for (uint32_t k = 0; k < x->owners.pieces && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < x->owners.pieces; k++) {
         const uint32_t from = x->owners.piece[k].rank;
         const bool alone = ranks == (uint16_t)(1u << from);
         if ((done >> from & 1) != 0 || (to != x->rank && from != x->rank))
@@ -217,11 +214,11 @@ static gs_status list_upload(listing *x, uint32_t i, const gs_reach *before)
         done |= (uint16_t)(1u << from);
         const gs_place source = from == x->rank ? t->source : at_rank(t->source, from);
         const gs_place place = to == x->rank ? here(t->place) : at_rank(t->place, to);
-        st = gs_task_moves_rows(t) ? list_rows(x, i, from, source, place, before)
-             : alone               ? list_whole(x, i, source, place, before)
-                                   : list_pieces(x, i, from, source, place, before);
+        GS_TRY(gs_task_moves_rows(t) ? list_rows(x, i, from, source, place, before)
+               : alone               ? list_whole(x, i, source, place, before)
+                                     : list_pieces(x, i, from, source, place, before));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status list_forward(listing *x, uint32_t i, const gs_reach *before)
@@ -271,7 +268,6 @@ static gs_status list_pass(listing *x, uint32_t pass)
 {
     const gs_plan_pass *const whole = &x->whole->pass[pass];
     gs_plan_pass *const p = &x->out->pass[pass];
-    gs_status st = GS_OK;
 
     *p = *whole;
     p->first_task = x->out->tasks;
@@ -280,13 +276,13 @@ static gs_status list_pass(listing *x, uint32_t pass)
     x->pass = p;
     gs_spans_empty(&x->arena);
     gs_part_waits_enter(&x->waits, pass);
-    for (uint32_t i = whole->first_task; i < whole->first_task + whole->tasks && st == GS_OK; i++) {
+    for (uint32_t i = whole->first_task; i < whole->first_task + whole->tasks; i++) {
         const gs_reach before = gs_part_waits_begin(&x->waits, i);
-        st = list_task(x, i, &before);
+        GS_TRY(list_task(x, i, &before));
         gs_part_waits_end(&x->waits, i, &before);
     }
     p->tasks = x->out->tasks - p->first_task;
-    return st;
+    return GS_OK;
 }
 
 /* ---- what stays in memory ------------------------------------------------- */

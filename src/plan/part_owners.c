@@ -56,21 +56,20 @@ static gs_status cut(gs_owners *o, uint32_t i, uint64_t begin, uint64_t end, str
 static gs_status each_stretch(gs_owners *o, uint32_t i, stretch_fn *fn)
 {
     const gs_task *const t = &o->plan->task[i];
-    gs_status st = GS_OK;
 
     if (gs_task_moves_rows(t)) {
-        for (gs_row_stretch x = {0}; st == GS_OK && gs_task_next_rows(o->plan, t, &x);)
-            st = cut(o, i, x.first * t->row_bytes, (x.first + x.rows) * t->row_bytes, fn);
-        return st;
+        for (gs_row_stretch x = {0}; gs_task_next_rows(o->plan, t, &x);)
+            GS_TRY(cut(o, i, x.first * t->row_bytes, (x.first + x.rows) * t->row_bytes, fn));
+        return GS_OK;
     }
     if (t->runs == 0)
         return cut(o, i, 0, t->bytes, fn);
-    for (uint32_t r = 0; r < t->runs && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < t->runs; r++) {
         const gs_block_run run = o->plan->run[t->first_run + r];
         const uint64_t at = run.first * GS_BLOCK_BYTES;
-        st = cut(o, i, at, GS_MIN(at + run.blocks * GS_BLOCK_BYTES, t->bytes), fn);
+        GS_TRY(cut(o, i, at, GS_MIN(at + run.blocks * GS_BLOCK_BYTES, t->bytes), fn));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status put(gs_owners *o, uint32_t i, const stretch *x, uint32_t who, uint32_t from)
@@ -246,7 +245,7 @@ static gs_status begin_dealt(gs_owners *o, uint32_t r)
             continue;
         want(o, r, rank, p.begin, p.end);
         GS_TRY(gs_spans_set(&o->resident, (gs_span){k->offset + p.begin - k->first, k->offset + p.end - k->first, rank,
-                                                    LOADED | r}));
+                                                      LOADED | r}));
     }
     return GS_OK;
 }
@@ -261,7 +260,7 @@ static gs_status begin_lasting(gs_owners *o, const gs_resident *k)
                        end = GS_MIN(k->first + k->bytes, interval * o->rows->first[rank + 1]);
         if (begin < end)
             GS_TRY(gs_spans_set(&o->resident, (gs_span){k->offset + begin - k->first, k->offset + end - k->first, rank,
-                                                        GS_NONE}));
+                                                          GS_NONE}));
     }
     return GS_OK;
 }
@@ -314,7 +313,6 @@ static gs_status follow_pass(gs_owners *o, uint32_t pass)
 gs_status gs_owners_open(gs_owners *o, const gs_plan *plan, const gs_program *program)
 {
     const uint32_t setup = gs_program_pass(program, "setup");
-    gs_status st;
 
     o->plan = plan;
     o->program = program;
@@ -323,13 +321,14 @@ gs_status gs_owners_open(gs_owners *o, const gs_plan *plan, const gs_program *pr
     o->seen = gs_calloc((size_t)plan->tasks + 1, sizeof(*o->seen));
     if (o->readers == NULL || o->loaded == NULL || o->seen == NULL)
         return gs_fail(GS_ENOMEM, "out of memory: which rank has what");
-    if ((st = gs_owners_begin(o)) == GS_OK && setup != GS_NONE)
-        st = follow_pass(o, setup);
+    GS_TRY(gs_owners_begin(o));
+    if (setup != GS_NONE)
+        GS_TRY(follow_pass(o, setup));
     for (uint32_t turn = 0; turn < 2; turn++)
         for (uint32_t p = 0; p < plan->passes; p++)
-            for (uint32_t time = 0; time < 2 && p != setup && st == GS_OK; time++)
-                st = follow_pass(o, p);
-    return st;
+            for (uint32_t time = 0; time < 2 && p != setup; time++)
+                GS_TRY(follow_pass(o, p));
+    return GS_OK;
 }
 
 void gs_owners_close(gs_owners *o)

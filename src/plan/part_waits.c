@@ -84,14 +84,13 @@ static gs_status add_dep(gs_part_waits *w, uint32_t task)
 static gs_status add_lane(gs_part_waits *w, uint32_t own, uint32_t lane, uint32_t place)
 {
     uint32_t *const known = &w->known[own].before[lane];
-    gs_status st = GS_OK;
 
     if (place <= *known)
         return GS_OK;
-    for (uint32_t k = ends_in_order(lane) ? place - 1 : *known; k < place && st == GS_OK; k++)
-        st = add_dep(w, w->at[lane][k]);
+    for (uint32_t k = ends_in_order(lane) ? place - 1 : *known; k < place; k++)
+        GS_TRY(add_dep(w, w->at[lane][k]));
     *known = place;
-    return st;
+    return GS_OK;
 }
 
 static gs_status add_deps(gs_part_waits *w, uint32_t i, uint32_t lane, const gs_reach *before)

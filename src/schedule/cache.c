@@ -142,14 +142,13 @@ gs_status gs_first_fit(gs_cache_stay *stay, uint32_t count, uint32_t accesses, u
                        const gs_cache_fixed *fixed, uint32_t fixeds, bool by_size)
 {
     placing p = {.stay = stay, .small = by_size ? gs_div_up(largest_of(stay, count), 2) : 0};
-    gs_status st = GS_OK;
+    gs_status st;
 
     p.back = gs_arena_take(&p.arrays, count, sizeof(gs_cache_stay *));
     p.address = gs_arena_take(&p.arrays, count, sizeof(gs_cache_stay *));
     p.ending = gs_arena_take(&p.arrays, accesses + 1ull, sizeof(*p.ending));
     p.next = gs_arena_take(&p.arrays, count, sizeof(*p.next));
-    if (p.arrays.is_short)
-        st = gs_fail(GS_ENOMEM, "out of memory while planning");
+    st = p.arrays.is_short ? gs_fail(GS_ENOMEM, "out of memory while planning") : GS_OK;
     if (st == GS_OK && (st = gs_extents_make(&p.free, capacity, count + fixeds)) == GS_OK) {
         for (uint32_t i = 0; i < fixeds; i++)
             if (fixed[i].bytes > 0)
@@ -448,16 +447,15 @@ static gs_status place_all(gs_cache_plan *p, choosing *c, const gs_cache_input *
     bool *const held_before = gs_arena_take(&c->arrays, c->accesses, sizeof(*held_before));
     bool *const seen = gs_arena_take(&c->arrays, c->accesses, sizeof(*seen));
     uint64_t *const place_of = gs_arena_take(&c->arrays, in->units, sizeof(*place_of));
-    gs_status st = c->arrays.is_short ? gs_fail(GS_ENOMEM, "out of memory while planning") : GS_OK;
 
-    if (st == GS_OK) {
-        const uint32_t count = list_stays(c, stay, held_before, seen);
-        st = gs_first_fit(stay, count, c->accesses, c->capacity, in->fixed, in->fixeds, in->parts == GS_PARTS_BY_SIZE);
-        place_fixed(p, in, place_of);
-        for (uint32_t i = 0; st == GS_OK && i < count; i++)
-            apply_stay(p, c, &stay[i]);
-    }
-    return st;
+    if (c->arrays.is_short)
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    const uint32_t count = list_stays(c, stay, held_before, seen);
+    GS_TRY(gs_first_fit(stay, count, c->accesses, c->capacity, in->fixed, in->fixeds, in->parts == GS_PARTS_BY_SIZE));
+    place_fixed(p, in, place_of);
+    for (uint32_t i = 0; i < count; i++)
+        apply_stay(p, c, &stay[i]);
+    return GS_OK;
 }
 
 /* -- the plan ---------------------------------------------------------------------------- */
@@ -479,7 +477,6 @@ static gs_status fill_plan(gs_cache_plan *p, choosing *c, const gs_cache_input *
     const uint64_t n = c->accesses;
     uint32_t *const last = gs_arena_take(&c->arrays, c->units, sizeof(*last));
     bool *const ends = gs_arena_take(&c->arrays, EPOCHS * (uint64_t)c->units, sizeof(*ends));
-    gs_status st = GS_OK;
 
     c->following = gs_arena_take(&c->arrays, n, sizeof(*c->following));
     c->since = gs_arena_take(&c->arrays, c->units, sizeof(*c->since));
@@ -491,8 +488,8 @@ static gs_status fill_plan(gs_cache_plan *p, choosing *c, const gs_cache_input *
     c->heap = gs_arena_take(&c->arrays, EPOCHS * n, sizeof(*c->heap));
     c->taken = gs_arena_take(&c->arrays, EPOCHS * n, sizeof(*c->taken));
     if (c->arrays.is_short)
-        st = gs_fail(GS_ENOMEM, "out of memory while planning");
-    if (st == GS_OK && n > 0) {
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
+    if (n > 0) {
         for (uint32_t i = 0; i < in->fixeds; i++) {
             if (in->fixed[i].unit != UINT32_MAX)
                 c->fixed[in->fixed[i].unit] = true;
@@ -501,12 +498,11 @@ static gs_status fill_plan(gs_cache_plan *p, choosing *c, const gs_cache_input *
         link_accesses(c, last);
         choose_holds(c, in->across, ends);
         c->capacity = in->capacity;
-        st = place_all(p, c, in);
+        GS_TRY(place_all(p, c, in));
     }
-    for (uint32_t k = 0; st == GS_OK && k < n; k++)
+    for (uint32_t k = 0; k < n; k++)
         p->read_bytes += p->hit[k] ? 0 : c->access[k].cost;
-    gs_arena_free(&c->arrays);
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_input *in)
@@ -518,6 +514,7 @@ gs_status gs_cache_plan_make(gs_cache_plan *out, const gs_cache_input *in)
 
     if (st == GS_OK)
         st = fill_plan(&p, &c, in);
+    gs_arena_free(&c.arrays);
     if (st == GS_OK)
         *out = p;
     else

@@ -148,16 +148,13 @@ static bool swap_pair(struct search *s)
 
 static gs_status search(struct search *s, uint32_t tries, double cost)
 {
-    gs_status st;
-
     go_back_and_forth(s);
-    st = try_order(s);
+    GS_TRY(try_order(s));
     shuffle(s);
-    if (st == GS_OK)
-        st = try_order(s);
-    while (st == GS_OK && s->tried < tries && gs_effort_lasts(s->l->config, cost) && swap_pair(s))
-        st = try_order(s);
-    return st;
+    GS_TRY(try_order(s));
+    while (s->tried < tries && gs_effort_lasts(s->l->config, cost) && swap_pair(s))
+        GS_TRY(try_order(s));
+    return GS_OK;
 }
 
 /* The plan in the best order takes the place of *plan, where it is worth it and can be made. Else the one in store

@@ -357,7 +357,6 @@ static gs_status try_now(deals *x, double worth, double *seconds)
 {
     gs_schedule_config other = *x->config;
     bool either;
-    gs_status st;
 
     *seconds = 0;
     x->better = false;
@@ -370,11 +369,10 @@ static gs_status try_now(deals *x, double worth, double *seconds)
     other.refusal = NULL;
     other.no_sizes = true;
     other.keeps_first = true;
-    if ((st = predict(x, &other, &x->tasks, seconds, &either)) == GS_OK && either)
-        st = try_apart(x, &other, seconds);
-    if (st != GS_OK || *seconds == 0)
-        return st;
-    if (*seconds >= worth * x->cost)
+    GS_TRY(predict(x, &other, &x->tasks, seconds, &either));
+    if (either)
+        GS_TRY(try_apart(x, &other, seconds));
+    if (*seconds == 0 || *seconds >= worth * x->cost)
         return GS_OK;
     memcpy(x->best, x->now, x->config->program->stages * sizeof(*x->best));
     x->cost = *seconds;
@@ -498,19 +496,18 @@ static gs_status place_stage(deals *x, uint32_t stage, uint32_t *plans, uint32_t
     static const gs_plan_part parts[] = {{1, 0}, {0, 1}, {1, 1}, {1, 0.4}, {0.4, 1}};
     const gs_plan_part was = x->best[stage];
     double seconds;
-    gs_status st = GS_OK;
 
-    for (size_t k = 0; k < GS_ARRAY_LEN(parts) && st == GS_OK && !x->full && *plans < most; k++) {
+    for (size_t k = 0; k < GS_ARRAY_LEN(parts) && !x->full && *plans < most; k++) {
         if (parts[k].like == was.like && parts[k].others == was.others)
             continue;
         memcpy(x->now, x->best, x->config->program->stages * sizeof(*x->now));
         set_named(x, stage, parts[k]);
         if (leaves_some_out(x))
             continue;
-        st = try_now(x, STAGED_WORTH, &seconds);
+        GS_TRY(try_now(x, STAGED_WORTH, &seconds));
         ++*plans;
     }
-    return st;
+    return GS_OK;
 }
 
 /* Each stage of the pass that epochs consist of. */
@@ -521,15 +518,14 @@ static gs_status place_stages(deals *x, uint32_t most)
     const gs_pass *const pass = &p->pass[train == GS_NONE ? 0 : train];
     const double before = x->cost;
     uint32_t plans = 0;
-    gs_status st = GS_OK;
 
     x->first = x->like;
-    for (uint32_t k = 0; k < pass->stages && st == GS_OK && !x->full; k++)
-        st = place_stage(x, pass->first_stage + k, &plans, most);
+    for (uint32_t k = 0; k < pass->stages && !x->full; k++)
+        GS_TRY(place_stage(x, pass->first_stage + k, &plans, most));
     x->better = x->cost < before;
-    if (st == GS_OK && x->better)
+    if (x->better)
         note(x, (gs_plan_part){1, 1}, (gs_plan_part){1, 1}, true, x->cost);
-    return st;
+    return GS_OK;
 }
 
 /* Devices of one kind alone, where all of them do not save enough. */
@@ -552,14 +548,14 @@ static void prefer_alone(deals *x)
 static gs_status try_all(deals *x, uint32_t tasks)
 {
     const uint32_t most = GS_MIN(STAGED_PLANS, STAGED_TASKS / GS_MAX(tasks, 1));
-    gs_status st = deal_all_less(x);
 
+    GS_TRY(deal_all_less(x));
     x->first = x->like;
     if (x->cost < GS_STAGED_SECONDS)
-        return st;
-    if (st == GS_OK && most > 0 && has_both(x->config->program))
-        st = place_kinds(x);
-    return st == GS_OK ? place_stages(x, most) : st;
+        return GS_OK;
+    if (most > 0 && has_both(x->config->program))
+        GS_TRY(place_kinds(x));
+    return place_stages(x, most);
 }
 
 /* The best plan, with columns in the order that is best for it. */
@@ -597,32 +593,27 @@ gs_status gs_deals_try(gs_plan **best, double *cost, const gs_schedule_config *c
                .computing = computing_part(config, *best), .apart = config->no_chain,
                .most = gs_effort_most(config, *cost)};
     const bool screens = config->effort != NULL && config->effort->screens;
-    gs_status st = GS_ENOMEM;
 
     x.screens = screens;
     x.most /= screens ? SCREENED_PART : 1;
     like.ring = (*best)->ring;
-    x.now = gs_calloc(stages + 1, sizeof(*x.now));
-    x.best = gs_calloc(stages + 1, sizeof(*x.best));
-    x.share = gs_calloc((size_t)stages * config->topology->devices + 1, sizeof(*x.share));
-    if (x.now == NULL || x.best == NULL || x.share == NULL) {
-        gs_fail(GS_ENOMEM, "out of memory while planning");
-        goto done;
-    }
+    GS_FREED gs_plan_part *const now = x.now = gs_calloc(stages + 1, sizeof(*x.now));
+    GS_FREED gs_plan_part *const parts = x.best = gs_calloc(stages + 1, sizeof(*x.best));
+    GS_FREED const void *const share = x.share =
+        gs_calloc((size_t)stages * config->topology->devices + 1, sizeof(*x.share));
+    if (now == NULL || parts == NULL || share == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory while planning");
     for (uint32_t s = 0; s < stages; s++)
         x.best[s] = (gs_plan_part){1, 1};
     note(&x, (gs_plan_part){1, 1}, (gs_plan_part){1, 1}, false, *cost);
-    if ((st = try_all(&x, (*best)->tasks)) == GS_OK) {
+    gs_status st = try_all(&x, (*best)->tasks);
+    if (st == GS_OK) {
         prefer_alone(&x);
         st = take(best, cost, &x);
     }
-done:
     if (config->effort != NULL)
         config->effort->tasks += x.tasks + x.apart_tasks;
     if (screens && x.tasks >= x.most)
         config->effort->cut = true;
-    gs_free(x.now);
-    gs_free(x.best);
-    gs_free(x.share);
     return st;
 }

@@ -142,16 +142,15 @@ static bool seat_round(struct emitter *e, uint32_t round, uint32_t rounds, uint3
 static gs_status emit_round(struct emitter *e)
 {
     const gs_stage *s = &e->l->program->stage[e->stage];
-    gs_status st = GS_OK;
 
     if (s->sums)
-        st = gs_stage_is_back(s) ? gs_emit__back_pass(e) : gs_emit__edge_pass(e);
-    for (uint32_t t = 0; t < e->l->parts && st == GS_OK; t++)
-        for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
+        GS_TRY(gs_stage_is_back(s) ? gs_emit__back_pass(e) : gs_emit__edge_pass(e));
+    for (uint32_t t = 0; t < e->l->parts; t++)
+        for (e->device = 0; e->device < e->devices; e->device++)
             if (t < gs_emit__here(e)->block.count)
-                st = gs_emit__interval(e, gs_emit__here(e)->block.first + t, gs_emit__here(e)->block);
+                GS_TRY(gs_emit__interval(e, gs_emit__here(e)->block.first + t, gs_emit__here(e)->block));
     e->device = 0;
-    return st;
+    return GS_OK;
 }
 
 static gs_status emit_stage(struct emitter *e)
@@ -159,20 +158,18 @@ static gs_status emit_stage(struct emitter *e)
     const gs_stage *s = &e->l->program->stage[e->stage];
     const uint32_t step = s->sums ? e->c->block[e->stage] : 1;
     const uint32_t rounds = (uint32_t)gs_div_up(gs_choice_longest(e->c, e->l, e->stage), step);
-    gs_status st = GS_OK;
 
     memcpy(e->wait.lane_before, e->wait.lane_last, sizeof(e->wait.lane_before));
     memset(e->wait.lane_open, 0, sizeof(e->wait.lane_open));
     e->pass->blocks = GS_MAX(e->pass->blocks, s->sums ? rounds * e->devices : 1);
-    for (uint32_t r = 0; r < rounds && st == GS_OK; r++)
+    for (uint32_t r = 0; r < rounds; r++)
         if (seat_round(e, r, rounds, step))
-            st = emit_round(e);
-    if (st == GS_OK && gs_stage_is_back(s))
-        st = gs_emit__back_finish(e);
-    if (st == GS_OK)
-        st = gs_emit__zero_left_out(e);
+            GS_TRY(emit_round(e));
+    if (gs_stage_is_back(s))
+        GS_TRY(gs_emit__back_finish(e));
+    GS_TRY(gs_emit__zero_left_out(e));
     count_stage(e);
-    return st == GS_OK ? emit_statistics(e) : st;
+    return emit_statistics(e);
 }
 
 static gs_status list_residents(struct emitter *e)

@@ -193,7 +193,6 @@ static gs_status take_vacated(struct emitter *e, struct memory *k, uint64_t at, 
 {
     const uint32_t count = k->vacancies;
     uint32_t kept = 0;
-    gs_status st = GS_OK;
 
     for (uint32_t i = 0; i < count; i++) {
         const struct vacated v = k->vacated[i];
@@ -204,12 +203,11 @@ static gs_status take_vacated(struct emitter *e, struct memory *k, uint64_t at, 
         const uint32_t before = e->wait.count;
         gs_emit__wait(e, v.last);
         gs_emit__expand(e, before);
-        if (st == GS_OK)
-            st = vacate_rest(k, v.at, v.at + v.bytes, at, bytes, v.last);
+        GS_TRY(vacate_rest(k, v.at, v.at + v.bytes, at, bytes, v.last));
     }
     memmove(k->vacated + kept, k->vacated + count, (k->vacancies - count) * sizeof(*k->vacated));
     k->vacancies -= count - kept;
-    return st;
+    return GS_OK;
 }
 
 /* The first occupant that ends after `at`: they are disjoint. */
@@ -232,20 +230,20 @@ static gs_status evict(struct emitter *e, struct memory *k, uint64_t at, uint64_
 {
     const uint32_t first = occupant_after(e, k, at);
     uint32_t i = first;
-    gs_status st = k->vacancies > 0 ? take_vacated(e, k, at, bytes) : GS_OK;
+    GS_TRY(k->vacancies > 0 ? take_vacated(e, k, at, bytes) : GS_OK);
 
-    for (; st == GS_OK && i < k->occupants && k->cell[k->occupant[i]].place < at + bytes; i++) {
+    for (; i < k->occupants && k->cell[k->occupant[i]].place < at + bytes; i++) {
         struct cell *const c = &k->cell[k->occupant[i]];
         const uint64_t end = c->place + unit_bytes(e, k, k->occupant[i]);
         if (c->inside > 0)
             return GS_ENOFIT;
         wait_for_users(e, c);
         if (k->is.many_lanes)
-            st = vacate_rest(k, c->place, end, at, bytes, gs_emit__later(e, c->read, c->last));
+            GS_TRY(vacate_rest(k, c->place, end, at, bytes, gs_emit__later(e, c->read, c->last)));
         c->place = GS_CACHE_NOWHERE;
     }
     drop_occupants(k, first, i);
-    return st;
+    return GS_OK;
 }
 
 /* The unit is at `place` from now on. The next task, which puts it there, waits until the place is free. GS_ENOFIT:
@@ -253,21 +251,17 @@ static gs_status evict(struct emitter *e, struct memory *k, uint64_t at, uint64_
 static gs_status settle(struct emitter *e, struct memory *k, uint32_t unit, uint64_t place)
 {
     struct cell *const c = &k->cell[unit];
-    gs_status st;
 
-    if ((st = evict(e, k, place, unit_bytes(e, k, unit))) != GS_OK)
-        return st;
+    GS_TRY(evict(e, k, place, unit_bytes(e, k, unit)));
     /* Bytes of it that nobody keeps any more may stand elsewhere. */
     if (c->place != GS_CACHE_NOWHERE) {
         const uint32_t was = occupant_after(e, k, c->place);
         const uint64_t end = c->place + unit_bytes(e, k, unit);
         wait_for_users(e, c);
         if (k->is.many_lanes)
-            st = vacate(k, c->place, end, gs_emit__later(e, c->read, c->last));
+            GS_TRY(vacate(k, c->place, end, gs_emit__later(e, c->read, c->last)));
         drop_occupants(k, was, was + 1);
     }
-    if (st != GS_OK)
-        return st;
     const uint32_t now = occupant_after(e, k, place);
     memmove(&k->occupant[now + 1], &k->occupant[now], (k->occupants - now) * sizeof(*k->occupant));
     k->occupant[now] = unit;
@@ -320,15 +314,14 @@ static gs_status list_resident(struct emitter *e, struct memory *k, uint32_t uni
 static gs_status list_first(struct emitter *e, struct memory *host)
 {
     const gs_cache_list *const list = &e->c->host.list;
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < list->accesses && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < list->accesses; k++) {
         struct cell *const cell = &host->cell[list->access[k].unit];
         if (!cell->seen && list->plan->hit[k])
-            st = list_resident(e, host, list->access[k].unit, list->plan->place[k]);
+            GS_TRY(list_resident(e, host, list->access[k].unit, list->plan->place[k]));
         cell->seen = true;
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status open_devices(struct emitter *e)
@@ -349,17 +342,18 @@ static gs_status open_devices(struct emitter *e)
 gs_status gs_emit__cache_open(struct emitter *e)
 {
     struct memory *const host = &e->memory[GS_HOST];
-    gs_status st;
 
-    if ((st = open_devices(e)) != GS_OK || (!e->c->host.tracing && e->c->host.list.plan == NULL))
-        return st;
+    GS_TRY(open_devices(e));
+    if (!e->c->host.tracing && e->c->host.list.plan == NULL)
+        return GS_OK;
     host->tracing = e->c->host.tracing;
     host->base = e->plan->region_bytes[GS_REGION_RESIDENT];
-    if ((st = cells_open(e, host, gs_layout_units(e->l))) != GS_OK || e->c->host.list.plan == NULL)
-        return st;
-    st = list_first(e, host);
+    GS_TRY(cells_open(e, host, gs_layout_units(e->l)));
+    if (e->c->host.list.plan == NULL)
+        return GS_OK;
+    GS_TRY(list_first(e, host));
     e->plan->region_bytes[GS_REGION_RESIDENT] += e->c->host.list.plan->used_bytes;
-    return st;
+    return GS_OK;
 }
 
 /* The list that a pass traces or follows; NULL: none. */
@@ -508,7 +502,6 @@ gs_status gs_emit__look(struct emitter *e, struct memory *k, const struct want *
     const uint64_t row = gs_emit__row_bytes(e, w->unit);
     struct want how = *w;
     uint64_t skip = 0, bytes = w->rows * row;
-    gs_status st;
 
     *out = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
     *to = GS_CACHE_NOWHERE;
@@ -526,8 +519,9 @@ gs_status gs_emit__look(struct emitter *e, struct memory *k, const struct want *
         how.whole = false;
         how.again = w->again || e->in_vertex;
     }
-    if ((st = find(e, k, &how, out, to)) != GS_OK || !gs_emit__is_there(out))
-        return st;
+    GS_TRY(find(e, k, &how, out, to));
+    if (!gs_emit__is_there(out))
+        return GS_OK;
     if (!chunk && k->is.as_in_files)
         (void)gs_emit__whole_bytes(e, w->unit, &skip);
     count_found(e, k, w, bytes, out);
@@ -612,21 +606,20 @@ gs_status gs_emit__spill_open(struct emitter *e)
 {
     const gs_program *const p = e->l->program;
     uint32_t room = 0, count = 0;
-    gs_status st = GS_OK;
 
     e->plan->spill.total = gs_liveness_spill(e->plan->spill.first, e->plan->spill.bytes, e->c, e->l);
     if ((e->spill.owners = gs_calloc(p->arrays, sizeof(*e->spill.owners))) == NULL)
         return gs_fail(GS_ENOMEM, "out of memory while planning");
     for (uint32_t i = 0; i < p->passes; i++) /* nothing of a pass is under way in the next */
-        for (uint32_t a = 0; a < p->arrays && st == GS_OK; a++) {
+        for (uint32_t a = 0; a < p->arrays; a++) {
             const uint32_t by = e->l->stored_by[a], first = p->pass[i].first_stage;
             if (by == GS_NONE || by < first || by >= first + p->pass[i].stages)
                 continue;
             e->spill.owners[a].first = count;
-            st = list_owners(e, a, first, by, &room, &count);
+            GS_TRY(list_owners(e, a, first, by, &room, &count));
             e->spill.owners[a].end = count;
         }
-    return st;
+    return GS_OK;
 }
 
 void gs_emit__spill_close(struct emitter *e)

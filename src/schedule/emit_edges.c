@@ -209,21 +209,23 @@ static gs_status load_chunks(struct emitter *e, uint32_t target, uint32_t first,
 {
     const gs_chunk *const c = gs_layout_chunk(e->l, e->stage, target, first);
     uint32_t begin = 0, end = 0; /* to be read, with edges at either end; none where they are equal */
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < count && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < count; k++) {
         const struct want w = {.unit = gs_emit__chunk_unit(e, target, first + k), .whole = true};
         out[k] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
-        if (c[k].edges == 0 || (st = gs_emit__find_on_host(e, &w, &out[k])) != GS_OK || gs_emit__is_there(&out[k]))
+        if (c[k].edges == 0)
+            continue;
+        GS_TRY(gs_emit__find_on_host(e, &w, &out[k]));
+        if (gs_emit__is_there(&out[k]))
             continue;
         if (end > begin && c[k].offset != c[end - 1].offset + c[end - 1].length) {
-            st = read_chunks(e, target, first + begin, end - begin, out + begin);
+            GS_TRY(read_chunks(e, target, first + begin, end - begin, out + begin));
             end = begin;
         }
         begin = end > begin ? begin : k;
         end = k + 1;
     }
-    return st == GS_OK && end > begin ? read_chunks(e, target, first + begin, end - begin, out + begin) : st;
+    return end > begin ? read_chunks(e, target, first + begin, end - begin, out + begin) : GS_OK;
 }
 
 uint64_t gs_emit__group_share(const gs_layout *l) { return l->config->host_memory / GROUP_SHARE; }
@@ -364,22 +366,21 @@ static gs_status load_targets(struct emitter *e, struct block b)
 {
     struct memory *const m = gs_emit__memory_here(e);
     uint64_t bytes = 0;
-    gs_status st = GS_OK;
     for (uint32_t a = 0; a < e->ends.targets; a++)
         for (uint32_t t = 0; t < b.count; t++)
             bytes += gs_emit__ring_bytes(e, m, e->ends.target_array[a], b.first + t,
                                          gs_layout_rows(e->l, e->stage, b.first + t));
     const uint64_t head = gs_ring_lasting_begin(&m->ring, bytes);
-    for (uint32_t a = 0; a < e->ends.targets && st == GS_OK; a++)
-        for (uint32_t t = 0; t < b.count && st == GS_OK; t++) {
+    for (uint32_t a = 0; a < e->ends.targets; a++)
+        for (uint32_t t = 0; t < b.count; t++) {
             struct unit *u = &gs_emit__here(e)->target[a * e->l->parts + t];
             const uint32_t rows = gs_layout_rows(e->l, e->stage, b.first + t), array = e->ends.target_array[a];
             *u = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
             if (gs_emit__target_needed(e, b.first + t))
-                st = gs_emit__rows_here(e, array, b.first + t, 0, rows, false, u);
+                GS_TRY(gs_emit__rows_here(e, array, b.first + t, 0, rows, false, u));
         }
     gs_ring_lasting_end(&m->ring, head);
-    return st;
+    return GS_OK;
 }
 
 static void release_targets(struct emitter *e, struct block b, uint32_t last)
@@ -474,23 +475,22 @@ static gs_status sum_chunk(struct emitter *e, struct block b, uint32_t local, ui
     const uint32_t target = b.first + local;
     const gs_chunk *c = gs_layout_chunk(e->l, e->stage, target, operand);
     struct unit *const chunk = &e->ends.chunk[local * GS_CHUNK_GROUP + operand - e->ends.group_first];
-    gs_status st = GS_OK;
 
     gs_task t = {.kind = GS_TASK_EDGES, .file = GS_FILE_EDGES(e->l->program, e->l->stage_set[e->stage]),
                  .target = target, .operand = operand, .rows = gs_layout_rows(e->l, e->stage, target),
                  .chunk_bytes = c->length};
-    if (is_alone(e) && (st = gs_emit__chunk_here(e, target, operand, chunk)) != GS_OK)
-        return st;
+    if (is_alone(e))
+        GS_TRY(gs_emit__chunk_here(e, target, operand, chunk));
     t.chunk = chunk->place;
-    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++)
+    for (uint32_t i = 0; i < s->sums; i++)
         if (e->ends.sums_rows[i])
-            st = add_rows_task(e, &t, i, local, chunk, last);
-    if (st == GS_OK && gs_stage_has_edge_program(s))
-        st = add_program_task(e, &t, local, chunk, last);
+            GS_TRY(add_rows_task(e, &t, i, local, chunk, last));
+    if (gs_stage_has_edge_program(s))
+        GS_TRY(add_program_task(e, &t, local, chunk, last));
     gs_emit__release(e, chunk, *last);
     e->stage_edges += c->edges;
     e->pass->edge_bytes += c->edges * e->l->stage[e->stage].gathered_bytes;
-    return st;
+    return GS_OK;
 }
 
 static gs_status add_own_rows(struct emitter *e, struct block b, uint32_t operand, uint32_t *last)
@@ -616,25 +616,25 @@ static gs_status sum_operand(struct emitter *e, uint32_t operand)
 
 gs_status gs_emit__edge_pass(struct emitter *e)
 {
-    gs_status st = GS_OK;
-
     gs_emit__list_ends(e);
-    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++) {
+    for (e->device = 0; e->device < e->devices; e->device++) {
         struct seat *const seat = gs_emit__here(e);
         seat->last = GS_NONE;
-        if (seat->block.count > 0 && (st = begin_sums(e, seat->block)) == GS_OK)
-            st = load_targets(e, seat->block);
+        if (seat->block.count == 0)
+            continue;
+        GS_TRY(begin_sums(e, seat->block));
+        GS_TRY(load_targets(e, seat->block));
     }
     e->ends.group_end = 0;
-    for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++)
-        st = sum_operand(e, o);
-    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++) {
+    for (uint32_t o = 0; o < e->l->parts; o++)
+        GS_TRY(sum_operand(e, o));
+    for (e->device = 0; e->device < e->devices; e->device++) {
         struct seat *const seat = gs_emit__here(e);
         if (seat->block.count == 0)
             continue;
         release_targets(e, seat->block, seat->last);
-        st = finish_sums(e, seat->block);
+        GS_TRY(finish_sums(e, seat->block));
     }
     e->device = 0;
-    return st;
+    return GS_OK;
 }

@@ -125,12 +125,11 @@ static gs_status read_unit(struct emitter *e, struct memory *m, const struct wan
     const uint64_t row = gs_emit__row_bytes(e, w->unit);
     const gs_run_extent extent = {.bytes = t.bytes, .skip = skip, .row = row, .rows = w->rows,
                                   .unit = made ? GS_BLOCK_BYTES : e->l->config->array_sum_bytes};
-    gs_status st;
 
     if (made)
         wait_for_writes(e, w->unit, &t);
-    if ((st = place(e, m, t.bytes, to, out)) != GS_OK || (st = choose_runs(e, &t, &extent, mask, &read)) != GS_OK)
-        return st;
+    GS_TRY(place(e, m, t.bytes, to, out));
+    GS_TRY(choose_runs(e, &t, &extent, mask, &read));
     t.place = out->place;
     out->place.offset += skip + (whole ? w->first * row : 0);
     e->pass->skipped_bytes += (mask != NULL ? gs_emit__whole_bytes(e, w->unit, &none) : t.bytes) - read;
@@ -140,8 +139,9 @@ static gs_status read_unit(struct emitter *e, struct memory *m, const struct wan
         e->plan->loads = true;
         e->pass->loaded_bytes += read;
     }
-    if (read == 0 || (st = gs_emit__add_read(e, &t, read, out)) != GS_OK)
-        return st;
+    if (read == 0)
+        return GS_OK;
+    GS_TRY(gs_emit__add_read(e, &t, read, out));
     gs_emit__came(e, out, out->read, read);
     return GS_OK;
 }
@@ -238,24 +238,22 @@ static gs_status note_use(struct emitter *e, uint32_t device, const struct want 
 /* Looks for it in each memory that wants it. *lacks: some have it not. */
 static gs_status look_everywhere(struct emitter *e, struct delivery *v, bool *lacks)
 {
-    gs_status st = GS_OK;
-
     v->in_place = GS_NONE;
-    for (uint32_t d = 0; d < e->devices && st == GS_OK; d++) {
+    for (uint32_t d = 0; d < e->devices; d++) {
         v->wants[d] = v->at[d] != NULL && !e->l->memory.in_place[d];
         v->has[d] = false;
         if (v->at[d] != NULL && !v->wants[d]) {
             v->in_place = d;
-            st = note_use(e, d, v->want);
+            GS_TRY(note_use(e, d, v->want));
         }
         if (!v->wants[d])
             continue;
-        st = gs_emit__look(e, &e->memory[e->seat[d].memory], v->want, v->at[d], &v->to[d]);
+        GS_TRY(gs_emit__look(e, &e->memory[e->seat[d].memory], v->want, v->at[d], &v->to[d]));
         v->has[d] = gs_emit__is_there(v->at[d]);
         v->came[d][0] = v->at[d]->read;
         *lacks = *lacks || !v->has[d];
     }
-    return st;
+    return GS_OK;
 }
 
 static bool wants_any(const struct emitter *e, const struct delivery *v)
@@ -540,7 +538,6 @@ static gs_status bring(struct emitter *e, struct delivery *v)
     struct want host = *v->want;
     bool asks = v->in_place != GS_NONE, divided;
     gs_task t;
-    gs_status st = GS_OK;
 
     gs_route_hops(&v->route, cfg->topology, route, turn, v->wants, v->has);
     v->whole = stays_whole(v, 0, v->route.hops);
@@ -552,29 +549,29 @@ static gs_status bring(struct emitter *e, struct delivery *v)
     }
     host.mask = host.by_edges && !v->whole ? needed_by(e, v, 0, v->route.hops, v->in_place) : NULL;
     host.whole = host.mask == NULL;
-    if (asks && (st = need_on_host(e, &host, &v->host)) != GS_OK)
-        return st;
+    if (asks)
+        GS_TRY(need_on_host(e, &host, &v->host));
     move_of(&t, e, v->want, v->whole);
-    if ((st = move_all(e, v, &t, &divided)) == GS_OK && !divided) {
+    GS_TRY(move_all(e, v, &t, &divided));
+    if (!divided) {
         gs_route_hops(&v->route, cfg->topology, GS_ROUTE_ALONG, turn, v->wants, v->has);
-        st = move_all(e, v, &t, &divided);
+        GS_TRY(move_all(e, v, &t, &divided));
     }
-    if (st == GS_OK && v->in_place != GS_NONE)
+    if (v->in_place != GS_NONE)
         use_in_place(e, v);
-    else if (st == GS_OK && v->sends > 0)
+    else if (v->sends > 0)
         gs_emit__release(e, &v->host, v->sends > 1 ? gs_emit__join(e, v->sent, v->sends) : v->sent[0]);
-    for (uint32_t d = 0; d < e->devices && v->whole && st == GS_OK; d++)
+    for (uint32_t d = 0; d < e->devices && v->whole; d++)
         if (v->wants[d] && !v->has[d])
             v->at[d]->place.offset += skipped_bytes(e, v->want);
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_emit__deliver(struct emitter *e, const struct want *w, struct unit *const *at)
 {
     const uint32_t here = e->device;
     struct delivery v; /* large, and asked for often: what is read of it is set */
-    bool lacks = false, alone;
-    gs_status st;
+    bool lacks = false;
 
     if (e->l->memory.own == 0)
         return need_on_host(e, w, at[0]);
@@ -582,17 +579,16 @@ gs_status gs_emit__deliver(struct emitter *e, const struct want *w, struct unit 
     v.sends = 0;
     v.maker = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
     memcpy(v.at, at, e->devices * sizeof(struct unit *));
-    st = look_everywhere(e, &v, &lacks);
-    alone = v.in_place != GS_NONE && !wants_any(e, &v);
-    if (st == GS_OK && !alone)
-        st = look_at_maker(e, &v);
-    if (st == GS_OK && lacks && e->l->config->loads && gs_emit__is_chunk(e, w->unit) && !gs_emit__is_kept(e, w->unit))
+    GS_TRY(look_everywhere(e, &v, &lacks));
+    if (v.in_place == GS_NONE || wants_any(e, &v))
+        GS_TRY(look_at_maker(e, &v));
+    if (lacks && e->l->config->loads && gs_emit__is_chunk(e, w->unit) && !gs_emit__is_kept(e, w->unit))
         return read_unit(e, gs_emit__memory_here(e), w, v.to[here], at[here]);
-    if (st == GS_OK && (lacks || v.in_place != GS_NONE))
-        st = bring(e, &v);
+    if (lacks || v.in_place != GS_NONE)
+        GS_TRY(bring(e, &v));
     release_maker(e, &v);
     e->device = here;
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_emit__deliver_here(struct emitter *e, const struct want *w, struct unit *out)
@@ -624,16 +620,16 @@ gs_status gs_emit__make(struct emitter *e, const struct want *w, uint64_t bytes,
 {
     struct memory *const m = gs_emit__memory_here(e);
     uint64_t to;
-    gs_status st = e->l->memory.own > 0 && m->number == GS_HOST ? note_use(e, e->device, w) : GS_OK;
 
-    if (st == GS_OK)
-        st = gs_emit__look(e, m, w, out, &to);
-    *fresh = st == GS_OK && to != GS_CACHE_NOWHERE;
-    if (st != GS_OK || gs_emit__is_there(out))
-        return st;
-    st = place(e, m, bytes, to, out);
+    if (e->l->memory.own > 0 && m->number == GS_HOST)
+        GS_TRY(note_use(e, e->device, w));
+    GS_TRY(gs_emit__look(e, m, w, out, &to));
+    *fresh = to != GS_CACHE_NOWHERE;
+    if (gs_emit__is_there(out))
+        return GS_OK;
+    GS_TRY(place(e, m, bytes, to, out));
     out->place.offset += *fresh ? w->first * gs_emit__row_bytes(e, w->unit) : 0;
-    return st;
+    return GS_OK;
 }
 
 static void note_written(struct emitter *e, uint32_t unit, uint32_t task)
@@ -655,7 +651,6 @@ gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t b
     const struct unit here = *u;
     const uint32_t device = e->device;
     gs_task t = {.kind = GS_TASK_MOVE, .source = here.place, .bytes = bytes};
-    gs_status st = GS_OK;
 
     if (here.place.memory == GS_HOST)
         return GS_OK;
@@ -665,22 +660,21 @@ gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t b
     } else {
         /* whole blocks: what stands before the rows is 0, or other rows as they are */
         t.source.offset -= here.in_cache ? w->first * gs_emit__row_bytes(e, w->unit) % GS_BLOCK_BYTES : 0;
-        st = gs_emit__take(e, &e->memory[GS_HOST], bytes, u);
+        GS_TRY(gs_emit__take(e, &e->memory[GS_HOST], bytes, u));
     }
     e->device = device_of(here.place.memory);
     note_maker(e, w->unit, &here);
     t.place = u->place;
     gs_emit__wait(e, here.read);
-    if (st == GS_OK && (st = gs_emit__task(e, &t, &u->read)) == GS_OK) {
-        if (gs_emit__is_kept(e, w->unit))
-            note_written(e, w->unit, u->read);
-        gs_emit__release(e, &here, u->read);
-        e->pass->download_bytes += bytes;
-        if (w->updated) /* who adds to them next must not do so before they have left */
-            gs_emit__came(e, &here, u->read, 0);
-    }
+    GS_TRY(gs_emit__task(e, &t, &u->read));
+    if (gs_emit__is_kept(e, w->unit))
+        note_written(e, w->unit, u->read);
+    gs_emit__release(e, &here, u->read);
+    e->pass->download_bytes += bytes;
+    if (w->updated) /* who adds to them next must not do so before they have left */
+        gs_emit__came(e, &here, u->read, 0);
     e->device = device;
-    return st;
+    return GS_OK;
 }
 
 /* From the host's ring to the run's file. */

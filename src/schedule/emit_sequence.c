@@ -177,14 +177,13 @@ static gs_status unroll(struct emitter *e, uint32_t index, uint32_t from, uint32
 {
     const uint32_t operand = e->ends.needed[index];
     bool needs[GS_PLAN_DEVICES];
-    gs_status st;
 
     (void)gs_emit__list_needs(e, operand, needs);
-    st = load_gates(e, operand, needs, GS_NONE);
-    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
-        st = unroll_here(e, operand, needs[e->device], from, to);
+    GS_TRY(load_gates(e, operand, needs, GS_NONE));
+    for (e->device = 0; e->device < e->devices; e->device++)
+        GS_TRY(unroll_here(e, operand, needs[e->device], from, to));
     e->device = 0;
-    return st;
+    return GS_OK;
 }
 
 /* ---- the operand rows' gradient ---- */
@@ -223,12 +222,11 @@ static gs_status take_gradient(struct emitter *e, uint32_t operand, struct unit 
 {
     struct want w = gradient_of(e, operand);
     const bool on_device = gs_is_device_memory(rows->place.memory);
-    gs_status st = GS_OK;
 
     if (gs_emit__is_there(rows)) {
         if (on_device && !gs_emit__is_handed_on(e, rows->place.memory - GS_DEVICE_MEMORIES))
-            st = gs_emit__send_home(e, &w, bytes_of(e, &w), rows);
-        return st == GS_OK ? gs_emit__fetch(e, bytes_of(e, &w), rows) : st;
+            GS_TRY(gs_emit__send_home(e, &w, bytes_of(e, &w), rows));
+        return gs_emit__fetch(e, bytes_of(e, &w), rows);
     }
     if (touched(e, w.unit)[0] == GS_NONE)
         return begin_gradient(e, w, rows);
@@ -268,16 +266,14 @@ static gs_status back(struct emitter *e, uint32_t index)
     const uint32_t operand = e->ends.needed[index];
     bool needs[GS_PLAN_DEVICES];
     struct unit rows = {.read = GS_NONE, .ring = NOT_STAGED};
-    gs_status st;
 
     (void)gs_emit__list_needs(e, operand, needs);
-    if ((st = load_gates(e, operand, needs, sequence_of(e)->array)) != GS_OK)
-        return st;
-    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
+    GS_TRY(load_gates(e, operand, needs, sequence_of(e)->array));
+    for (e->device = 0; e->device < e->devices; e->device++)
         if (needs[e->device])
-            st = back_here(e, index, &rows);
+            GS_TRY(back_here(e, index, &rows));
     e->device = 0;
-    return st == GS_OK ? close_gradient(e, operand, &rows) : st;
+    return close_gradient(e, operand, &rows);
 }
 
 /* ---- the whole ---- */
@@ -297,32 +293,32 @@ gs_status gs_emit__back_pass(struct emitter *e)
     const uint32_t group = e->c->group[e->stage];
     bool needs[GS_PLAN_DEVICES];
     uint32_t count = 0;
-    gs_status st = GS_OK;
 
     gs_emit__list_ends(e); /* gates at the operand end, and nothing else */
     for (uint32_t o = 0; o < e->l->parts; o++)
         if (gs_emit__list_needs(e, o, needs))
             e->ends.needed[count++] = o;
-    for (e->device = 0; e->device < e->devices && st == GS_OK; e->device++)
-        st = begin_block(e);
+    for (e->device = 0; e->device < e->devices; e->device++)
+        GS_TRY(begin_block(e));
     e->device = 0;
     const uint32_t groups = (uint32_t)gs_div_up(count, group);
-    for (uint32_t i = 0; groups > 0 && i < (groups - 1) * group && st == GS_OK; i++) {
+    for (uint32_t i = 0; groups > 0 && i < (groups - 1) * group; i++) {
         const uint32_t to = i / group + 1; /* the next group's slot */
-        st = unroll(e, i, i % group == 0 ? to - 1 : to, to);
+        GS_TRY(unroll(e, i, i % group == 0 ? to - 1 : to, to));
     }
-    for (uint32_t g = groups; g-- > 0 && st == GS_OK;)
-        st = back_group(e, g * group, GS_MIN((g + 1) * group, count));
-    return st;
+    for (uint32_t g = groups; g-- > 0;)
+        GS_TRY(back_group(e, g * group, GS_MIN((g + 1) * group, count)));
+    return GS_OK;
 }
 
 gs_status gs_emit__back_finish(struct emitter *e)
 {
-    gs_status st = GS_OK;
-    for (uint32_t o = 0; o < e->l->parts && st == GS_OK; o++) {
+    for (uint32_t o = 0; o < e->l->parts; o++) {
         struct unit rows = {.read = GS_NONE, .ring = NOT_STAGED};
-        if (touched(e, gradient_of(e, o).unit)[0] == GS_NONE && (st = take_gradient(e, o, &rows)) == GS_OK)
-            st = close_gradient(e, o, &rows);
+        if (touched(e, gradient_of(e, o).unit)[0] != GS_NONE)
+            continue;
+        GS_TRY(take_gradient(e, o, &rows));
+        GS_TRY(close_gradient(e, o, &rows));
     }
-    return st;
+    return GS_OK;
 }

@@ -20,8 +20,7 @@ static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block 
 {
     const gs_stage *s = gs_emit__stage(e);
     const gs_stage_layout *sl = &e->l->stage[e->stage];
-    gs_status st = GS_OK;
-    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < s->regs; r++) {
         const gs_reg *reg = &s->reg[r];
         e->tile[r] = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
         if (is_narrow(e, reg)) {
@@ -29,13 +28,13 @@ static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block 
             e->tile[r].place.offset += from * e->l->row_bytes[reg->array];
             e->tile[r].read = gs_emit__here(e)->narrow[r].read;
         } else if (reg->kind == GS_REG_LOAD) {
-            st = gs_emit__rows_here(e, reg->array, interval, from, rows, !e->first_tile, &e->tile[r]);
+            GS_TRY(gs_emit__rows_here(e, reg->array, interval, from, rows, !e->first_tile, &e->tile[r]));
         } else if (reg->kind == GS_REG_TEMP && reg->array == GS_NONE && sl->reg_offset[r] != UINT64_MAX) {
             e->tile[r].place = gs_emit__in_arena(e, sl->reg_offset[r]);
         }
         place[r] = e->tile[r].place;
     }
-    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < s->sums; i++) {
         const uint32_t r = s->sum[i].reg;
         if (r == GS_NONE)
             continue;
@@ -46,7 +45,7 @@ static gs_status tile_inputs(struct emitter *e, uint32_t interval, struct block 
             place[s->sum[i].lse].offset += 4ull * s->reg[s->sum[i].lse].width * from;
         }
     }
-    return st;
+    return GS_OK;
 }
 
 /* Whole blocks of the interval's file that rows touch: nothing else that is stored is in them. */
@@ -90,21 +89,20 @@ static uint64_t output_bytes(const struct emitter *e, const struct want *w)
 static gs_status tile_outputs(struct emitter *e, uint32_t interval, uint32_t from, uint32_t rows, gs_place *place)
 {
     const gs_stage *s = gs_emit__stage(e);
-    gs_status st = GS_OK;
-    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < s->regs; r++) {
         struct unit *const out = &e->tile[r];
         bool fresh;
         if (!is_output(&s->reg[r]))
             continue;
         const struct want w = output_of(e, r, interval, from, rows);
         const uint64_t at = from * gs_emit__row_bytes(e, w.unit);
-        st = gs_emit__make(e, &w, output_bytes(e, &w), out, &fresh);
+        GS_TRY(gs_emit__make(e, &w, output_bytes(e, &w), out, &fresh));
         place[r] = out->place;
-        if (st == GS_OK && fresh)
-            st = zero_rest(e, s->reg[r].array, interval, gs_place_behind(out->place, -at));
+        if (fresh)
+            GS_TRY(zero_rest(e, s->reg[r].array, interval, gs_place_behind(out->place, -at)));
         place[r].offset += gs_emit__is_kept(e, w.unit) || out->in_cache ? 0 : at % GS_BLOCK_BYTES;
     }
-    return st;
+    return GS_OK;
 }
 
 /* A run's first and last blocks go to the file with 0 where its rows are not: rows that no stage stores are 0. */
@@ -161,15 +159,14 @@ static gs_status load_narrow(struct emitter *e, uint32_t interval, uint32_t rows
     const gs_stage *s = gs_emit__stage(e);
     struct memory *const m = gs_emit__memory_here(e);
     uint64_t bytes = 0, head;
-    gs_status st = GS_OK;
     for (uint32_t r = 0; r < s->regs; r++)
         bytes += is_narrow(e, &s->reg[r]) ? gs_emit__ring_bytes(e, m, s->reg[r].array, interval, rows) : 0;
     head = gs_ring_lasting_begin(&m->ring, bytes);
-    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
+    for (uint32_t r = 0; r < s->regs; r++)
         if (is_narrow(e, &s->reg[r]))
-            st = gs_emit__rows_here(e, s->reg[r].array, interval, 0, rows, false, &gs_emit__here(e)->narrow[r]);
+            GS_TRY(gs_emit__rows_here(e, s->reg[r].array, interval, 0, rows, false, &gs_emit__here(e)->narrow[r]));
     gs_ring_lasting_end(&m->ring, head);
-    return st;
+    return GS_OK;
 }
 
 static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b, uint32_t from, uint32_t rows,
@@ -179,7 +176,6 @@ static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b,
     gs_plan *p = e->plan;
     gs_task t = {.kind = GS_TASK_VERTEX, .rows = rows, .first_reg = p->regs,
                  .first_row = gs_interval_first(e->l->chunks, interval) + from};
-    gs_status st = GS_OK;
 
     GS_TRY(gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + s->regs, sizeof(*p->reg)));
     gs_place *place = &p->reg[p->regs];
@@ -188,11 +184,10 @@ static gs_status emit_tile(struct emitter *e, uint32_t interval, struct block b,
     GS_TRY(tile_inputs(e, interval, b, from, rows, place));
     GS_TRY(tile_outputs(e, interval, from, rows, place));
     if (gs_layout_prunes(e->l, e->stage))
-        st = zero_around(e, interval, from, rows);
+        GS_TRY(zero_around(e, interval, from, rows));
     for (uint32_t r = 0; r < s->regs; r++)
         gs_emit__wait(e, e->tile[r].read);
-    if (st != GS_OK || (st = gs_emit__task(e, &t, task)) != GS_OK)
-        return st;
+    GS_TRY(gs_emit__task(e, &t, task));
     for (uint32_t r = 0; r < s->regs; r++)
         if (s->reg[r].kind == GS_REG_LOAD)
             gs_emit__release(e, &e->tile[r], *task);
@@ -204,41 +199,39 @@ gs_status gs_emit__interval(struct emitter *e, uint32_t interval, struct block b
     const gs_stage *s = gs_emit__stage(e);
     const uint32_t count = gs_layout_rows(e->l, e->stage, interval), step = e->l->stage[e->stage].tile_rows;
     uint32_t task = GS_NONE;
-    gs_status st = GS_OK;
 
     if (s->instrs == 0 || count == 0)
         return GS_OK;
     e->in_vertex = true;
-    st = load_narrow(e, interval, count);
-    for (uint32_t k = 0; k < gs_layout_runs(e->l, e->stage, interval) && st == GS_OK; k++) {
+    GS_TRY(load_narrow(e, interval, count));
+    for (uint32_t k = 0; k < gs_layout_runs(e->l, e->stage, interval); k++) {
         const gs_row_run run = gs_layout_run(e->l, e->stage, interval, k);
         const uint32_t end = run.first + run.rows;
         /* Tiles end at multiples of `step` of the interval, where blocks of its files do. */
-        for (uint32_t from = run.first, to; from < end && st == GS_OK; from = to) {
+        for (uint32_t from = run.first, to; from < end; from = to) {
             to = GS_MIN(from - from % step + step, end);
             e->first_tile = k == 0 && from == run.first;
-            st = emit_tile(e, interval, b, from, to - from, &task);
+            GS_TRY(emit_tile(e, interval, b, from, to - from, &task));
         }
         e->stage_rows += run.rows;
     }
-    for (uint32_t r = 0; r < s->regs && st == GS_OK; r++)
+    for (uint32_t r = 0; r < s->regs; r++)
         if (is_narrow(e, &s->reg[r]))
             gs_emit__release(e, &gs_emit__here(e)->narrow[r], task);
     e->in_vertex = false;
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_emit__zero_left_out(struct emitter *e)
 {
     const gs_stage *s = gs_emit__stage(e);
-    gs_status st = GS_OK;
 
     for (uint32_t r = 0; r < s->regs && gs_layout_prunes(e->l, e->stage); r++) {
         const uint32_t array = s->reg[r].array;
         if (!is_output(&s->reg[r]) || !gs_liveness_is_shared(e->c, e->l, array))
             continue;
-        for (uint32_t i = 0; i < e->c->kept_intervals[array] && st == GS_OK; i++)
-            st = zero_rest(e, array, i, gs_emit__kept_place(e, gs_emit__array_unit(e, array, i), 0));
+        for (uint32_t i = 0; i < e->c->kept_intervals[array]; i++)
+            GS_TRY(zero_rest(e, array, i, gs_emit__kept_place(e, gs_emit__array_unit(e, array, i), 0)));
     }
-    return st;
+    return GS_OK;
 }

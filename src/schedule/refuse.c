@@ -361,21 +361,19 @@ static bool is_worth_less(uint64_t best, const gs_least *last, const gs_layout *
  * layout's, whose own budget becomes that. */
 static gs_status bound_beside(struct bounded *out, const gs_layout *l, gs_schedule_config *beside, gs_choice *c)
 {
-    gs_status st = GS_ENOFIT;
     bool enough = false;
 
     for (int k = 0; k < GUESSES && !enough; k++) {
         out->least = (gs_least){0};
         out->beside = beside->host_memory;
         c->chunks_alone = false;
-        if ((st = gs_choice_bound(&out->least, l, c, out->arena)) != GS_OK)
-            return st;
+        GS_TRY(gs_choice_bound(&out->least, l, c, out->arena));
         const uint64_t need = out->least.host + beside->host_varies;
         enough = !l->memory.groups_chunks || need <= beside->host_memory || need > c->host_most;
         if (!enough)
             beside->host_memory = need + need / GUESSED_MORE;
     }
-    return st;
+    return GS_OK;
 }
 
 /* From the largest arena on. Of those that are given up *out is as it was. */

@@ -221,8 +221,7 @@ static gs_status try_ring(struct best *best, const gs_layout *l, gs_choice *c, u
     make_room(best, l);
     gs_status st = try_choice(&plan, l, c, left - ring, ring);
     if (st == GS_ENOFIT) { /* where all that is left is too small a ring, so is a part of it */
-        if ((st = count_choice(l, c, left)) != GS_OK)
-            return st;
+        GS_TRY(count_choice(l, c, left));
         st = GS_ENOFIT;
         for (uint64_t keep = (left - ring) / 2; st == GS_ENOFIT && keep >= l->config->array_sum_bytes; keep /= 2)
             st = try_choice(&plan, l, c, keep, left - keep);
@@ -280,7 +279,6 @@ static gs_status probe_arena(const gs_layout *l, gs_choice *c, uint64_t *tables,
 static gs_status try_host(struct best *best, const gs_layout *l, gs_choice *c, uint64_t tables, bool many)
 {
     const uint64_t left = host_left(l, c, tables + tables / 8);
-    gs_status st;
 
     if (left < GS_BLOCK_BYTES)
         return GS_ENOFIT;
@@ -288,8 +286,8 @@ static gs_status try_host(struct best *best, const gs_layout *l, gs_choice *c, u
     /* Whole in memory? Then there is nothing to stage. */
     if (!l->config->force_spill && gs_choice_keep(c, l, left - GS_BLOCK_BYTES)) {
         gs_plan *plan = NULL;
-        st = try_choice(&plan, l, c, left - GS_BLOCK_BYTES, GS_BLOCK_BYTES);
-        return st == GS_OK ? compare(best, l, c, plan) : st;
+        GS_TRY(try_choice(&plan, l, c, left - GS_BLOCK_BYTES, GS_BLOCK_BYTES));
+        return compare(best, l, c, plan);
     }
     return try_rings(best, l, c, left, many);
 }
@@ -404,8 +402,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     if (l->config->any_plan)
         return try_least(best, l, c, arena);
     make_room(best, l);
-    if ((st = gs_device_cache_begin(c, l)) != GS_OK)
-        return st;
+    GS_TRY(gs_device_cache_begin(c, l));
     if (has_no_room(best->held, l, c))
         return GS_ENOFIT;
     if ((st = probe_arena(l, c, &tables, &tasks)) != GS_OK) {
@@ -421,8 +418,7 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
         const size_t k = (i + (l->config->keeps_first && tries > 1)) % tries;
         if (ways[k].parts == GS_PARTS_BY_SIZE && short_of == 0) /* what is there lies well */
             continue;
-        if ((st = divide(c, l, c->spare_bytes / ways[k].share, ways[k].parts)) != GS_OK)
-            return st;
+        GS_TRY(divide(c, l, c->spare_bytes / ways[k].share, ways[k].parts));
         short_of += ways[k].parts == GS_PARTS_WHOLE ? c->device.short_of : 0;
         const bool all = has_all(c, l);
         lacks = GS_MIN(lacks, host_lacks(l, c, tables + tables / 8));
@@ -439,8 +435,8 @@ static gs_status try_arena(struct best *best, const gs_layout *l, gs_choice *c, 
     }
     if (!any && c->device.crowded) {
         gs_device_cache_drop(c);
-        st = divide(c, l, c->spare_bytes, GS_PARTS_PASS);
-        return st == GS_OK ? try_host(best, l, c, tables, many) : st;
+        GS_TRY(divide(c, l, c->spare_bytes, GS_PARTS_PASS));
+        return try_host(best, l, c, tables, many);
     }
     return any ? GS_OK : GS_ENOFIT;
 }
@@ -526,8 +522,7 @@ static gs_status with_cache(struct best *best, const gs_layout *l, gs_choice *c)
     if (c->cached_pass == l->program->passes || l->config->force_spill || best->cost == 0 || best->tasks > MANY_TASKS ||
         is_enough(best, l) || !gs_choice_set_arena(c, l, best->arena))
         return GS_OK;
-    if ((st = devices_again(best, l, c)) != GS_OK)
-        return st;
+    GS_TRY(devices_again(best, l, c));
     c->made_only = true;
     for (int keep = 1; keep >= 0 && st == GS_OK && !is_enough(best, l); keep--)
         st = try_cache(best, l, c, ring, keep);
@@ -547,17 +542,15 @@ static gs_status plan_again(gs_plan **out, void *context)
 {
     const struct again *const a = context;
     const struct best *const b = a->best;
-    gs_status st;
 
     if (!gs_choice_set_arena(a->c, a->l, b->arena))
         return GS_ENOFIT;
-    if ((st = devices_again(b, a->l, a->c)) != GS_OK)
-        return st;
+    GS_TRY(devices_again(b, a->l, a->c));
     if (b->capacity == 0)
         return try_choice(out, a->l, a->c, b->keep, b->ring);
     a->c->made_only = true;
     gs_choice_keep(a->c, a->l, b->keep);
-    st = plan_cached(out, NULL, a->l, a->c, b->ring, b->capacity);
+    const gs_status st = plan_cached(out, NULL, a->l, a->c, b->ring, b->capacity);
     a->c->made_only = false;
     return st;
 }
@@ -609,8 +602,7 @@ static gs_status try_staged_less(struct best *best, const gs_layout *l, gs_choic
     uint64_t staging = l->memory.arenas > 0 ? c->spare_bytes / STAGED_LESS : 0;
     if (staging > 0 && (st = try_staging(best, l, c, staging)) != GS_ENOFIT)
         return st;
-    if ((st = gs_choice_least(&least, l, c, arena, l->config->host_memory)) != GS_OK)
-        return st;
+    GS_TRY(gs_choice_least(&least, l, c, arena, l->config->host_memory));
     do {
         staging = GS_MAX(staging / STAGED_LESS, least.staging);
         st = try_staging(best, l, c, staging);
@@ -830,17 +822,15 @@ static gs_status schedule(gs_plan **out, double *cost, const gs_schedule_config 
     gs_effort *const effort = config->effort;
     gs_layout l = {0};
     gs_choice c = {0};
-    gs_status st;
 
     if (effort != NULL && effort->again && effort->found.known && effort->found.tiles != tiles)
         return GS_ENOFIT;
-    if ((st = gs_layout_make(&l, config, tiles)) != GS_OK)
-        return st;
+    GS_TRY(gs_layout_make(&l, config, tiles));
     if (gs_refuse_early(&l)) {
         gs_layout_drop(&l);
         return gs_fail(GS_EBUDGET, "no plan fits the budgets");
     }
-    st = gs_choice_make(&c, &l);
+    gs_status st = gs_choice_make(&c, &l);
     c.counts = config->counted;
     if (st == GS_OK && tiles == GS_TILES_IN_PLACE)
         st = keep_all(out, &l, &c);

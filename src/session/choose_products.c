@@ -47,16 +47,13 @@ static gs_status runs_per_edge(const gs_session *s, uint32_t direction, double *
     const gs_scan_answer answer = {{&runs}, {sizeof(runs)}};
 
     if (!gs_scans_find(s->edges.scans, &key, &answer)) {
-        gs_scan_share share;
-        gs_status st = gs_scan_share_take(&share, s);
-        if (st == GS_OK)
-            st = gs_scan_share_check(s);
-        if (st == GS_OK)
-            st = gs_edge_scan(s->store, (gs_direction)direction, gs_session_left(&s->memory) / 2, share.wanted,
-                              count_runs, &runs);
-        gs_free(share.wanted);
-        if (st != GS_OK || (share.ranks > 1 && (st = gs_ranks_sum_u64(&runs, 1)) != GS_OK))
-            return st;
+        GS_ENDS(gs_scan_share_end) gs_scan_share share = {0};
+        GS_TRY(gs_scan_share_take(&share, s));
+        GS_TRY(gs_scan_share_check(s));
+        GS_TRY(gs_edge_scan(s->store, (gs_direction)direction, gs_session_left(&s->memory) / 2, share.wanted,
+                            count_runs, &runs));
+        if (share.ranks > 1)
+            GS_TRY(gs_ranks_sum_u64(&runs, 1));
         gs_scans_keep(s->edges.scans, &key, &answer);
     }
     *out = (double)runs / (double)gs_store_get_info(s->store)->edges;
@@ -497,34 +494,27 @@ gs_status gs_session_measure_products(gs_session *s)
 {
     gs_cost_record record;
     rehearsal r = {.session = s};
-    gs_status st;
 
     if (!any_tried(s) || !is_long(s))
         return GS_OK;
     load_record(s, &record);
     if (take_measured(s, &record))
         return GS_OK;
-    r.trial = gs_calloc(s->program->stages, sizeof(*r.trial));
-    r.pieces = gs_calloc(s->program->stages, sizeof(*r.pieces));
-    if (r.trial == NULL || r.pieces == NULL) {
-        gs_free(r.trial);
-        gs_free(r.pieces);
+    GS_FREED const void *const trial = r.trial = gs_calloc(s->program->stages, sizeof(*r.trial));
+    GS_FREED const void *const pieces = r.pieces = gs_calloc(s->program->stages, sizeof(*r.pieces));
+    if (trial == NULL || pieces == NULL)
         return gs_fail(GS_ENOMEM, "out of memory to measure products of edges");
-    }
     for (uint32_t k = 0; k < s->program->stages; k++)
         if (s->program->stage[k].tried != 0)
             r.trial[k] = (gs_way_trial){.ways = ready_ways(&s->program->stage[k]),
                                         .stage_edges = (double)stage_edges(s, k)};
-    if ((st = gs_session_rehearse(s, s->pass.train, compare_ways, &r)) == GS_OK) {
-        load_record(s, &record); /* others may have written it meanwhile */
-        add_measured(s, r.trial, &record);
-        /* Where it cannot be kept, the same run would have other bits the next time. */
-        if (gs_cost_record_save(&record, gs_device_name(s->machine.device[s->machine.kind[0]])) == GS_OK)
-            (void)take_measured(s, &record);
-    }
-    gs_free(r.trial);
-    gs_free(r.pieces);
-    return st;
+    GS_TRY(gs_session_rehearse(s, s->pass.train, compare_ways, &r));
+    load_record(s, &record); /* others may have written it meanwhile */
+    add_measured(s, r.trial, &record);
+    /* Where it cannot be kept, the same run would have other bits the next time. */
+    if (gs_cost_record_save(&record, gs_device_name(s->machine.device[s->machine.kind[0]])) == GS_OK)
+        (void)take_measured(s, &record);
+    return GS_OK;
 }
 
 /* ---- before there is a plan ---- */
@@ -532,20 +522,20 @@ gs_status gs_session_measure_products(gs_session *s)
 gs_status gs_session_choose_products(gs_session *s)
 {
     const int asked = gs_choice(s->config.options, products);
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < s->program->stages && st == GS_OK && can_choose(s, asked); k++) {
+    for (uint32_t k = 0; k < s->program->stages && can_choose(s, asked); k++) {
         gs_stage *const stage = &s->program->stage[k];
         stage->runs_per_edge = stage->pairs_per_edge = 0;
+        stage->products = GS_PRODUCTS_OF_EDGES;
         if (asked != PAIRS)
-            st = count_products(s, stage, GS_PRODUCTS_OF_RUNS);
-        if (asked != RUNS && st == GS_OK)
-            st = count_products(s, stage, GS_PRODUCTS_OF_PAIRS);
-        stage->products = st == GS_OK ? choose_way(s, stage, asked) : GS_PRODUCTS_OF_EDGES;
+            GS_TRY(count_products(s, stage, GS_PRODUCTS_OF_RUNS));
+        if (asked != RUNS)
+            GS_TRY(count_products(s, stage, GS_PRODUCTS_OF_PAIRS));
+        stage->products = choose_way(s, stage, asked);
     }
-    if (st == GS_OK && can_choose(s, asked))
+    if (can_choose(s, asked))
         choose_tried(s);
-    return st;
+    return GS_OK;
 }
 
 bool gs_session_leave_pairs(gs_session *s)

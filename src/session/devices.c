@@ -190,21 +190,19 @@ static unsigned threads_of_all(const gs_train_options *o, uint32_t devices)
 static gs_status open_each(gs_session *s, uint32_t devices)
 {
     const gs_train_options *const o = s->config.options;
-    gs_status st = GS_OK;
 
-    for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST) && st == GS_OK; d++) {
+    for (uint32_t d = 0; d < GS_MIN(devices, GS_DEVICE_COUNT_MOST); d++) {
         if (d > 0 && gs_ranks_count() > 1) { /* a rank has one, which stands for those of the others */
             s->machine.device[s->machine.devices++] = s->machine.device[0];
             continue;
         }
-        st = gs_device_open_with(
-            &s->machine.device[d],
-            &(gs_device_config){.spec = s->machine.spec, .threads = threads_of_all(o, devices), .index = d,
-                                .matmul = (gs_matmul)gs_choice(o, matmul)});
-        if (st == GS_OK) /* where it is given; else when the budgets are drawn up */
-            gs_device_set_budget(s->machine.device[s->machine.devices++], o->device_memory);
+        const gs_device_config config = {.spec = s->machine.spec, .threads = threads_of_all(o, devices), .index = d,
+                                         .matmul = (gs_matmul)gs_choice(o, matmul)};
+        GS_TRY(gs_device_open_with(&s->machine.device[d], &config));
+        /* where it is given; else when the budgets are drawn up */
+        gs_device_set_budget(s->machine.device[s->machine.devices++], o->device_memory);
     }
-    return st;
+    return GS_OK;
 }
 
 /* How devices are joined, where no file says it. */
@@ -354,20 +352,18 @@ static gs_status free_of_ranks(const gs_device *d, uint64_t *bytes)
 
 gs_status gs_session_free_device_memory(const gs_session *s, uint64_t *bytes)
 {
-    gs_status st = GS_OK;
-
     *bytes = UINT64_MAX;
     if (gs_ranks_count() > 1)
         return free_of_ranks(s->machine.device[0], bytes);
-    for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++) {
+    for (uint32_t d = 0; d < s->machine.devices; d++) {
         uint32_t sharing = 0;
-        uint64_t of_gpu = 0;
+        uint64_t of_gpu;
         for (uint32_t k = 0; k < s->machine.devices; k++)
             sharing += same_gpu(s->machine.device[d], s->machine.device[k]);
-        st = gs_device_free_memory(s->machine.device[d], &of_gpu);
+        GS_TRY(gs_device_free_memory(s->machine.device[d], &of_gpu));
         *bytes = GS_MIN(*bytes, of_gpu / sharing);
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- which of processors and GPUs compute --------------------------------- */

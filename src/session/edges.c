@@ -158,14 +158,13 @@ gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs)
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const uint64_t chunks = (uint64_t)t->parts * t->parts;
     const gs_granules g = asked(needs);
-    gs_scan_share share;
-    gs_status st = gs_scan_share_take(&share, s);
+    GS_ENDS(gs_scan_share_end) gs_scan_share share = {0};
 
-    for (uint32_t d = 0; d < 2 && st == GS_OK; d++) {
+    GS_TRY(gs_scan_share_take(&share, s));
+    for (uint32_t d = 0; d < 2; d++) {
         if (!gs_session_uses_set(s, d))
             continue;
-        if ((st = take_needs(&s->edges.set[d], needs, chunks)) != GS_OK)
-            break;
+        GS_TRY(take_needs(&s->edges.set[d], needs, chunks));
         if (gs_store_is_shape(s->store)) {
             draw_needs(s, d, needs);
             continue;
@@ -173,15 +172,16 @@ gs_status gs_session_read_needs(gs_session *s, const gs_needs *needs)
         uint64_t *const bits = asked_table(&s->edges.set[d]);
         const gs_scan_key key = {.kind = GS_SCAN_NEED, .direction = d, .coarse_rows = g.rows};
         const gs_scan_answer answer = {{bits}, {chunks * g.words * sizeof(*bits)}};
-        if (!gs_scans_find(s->edges.scans, &key, &answer) && (st = gs_scan_share_check(s)) == GS_OK &&
-            (st = gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, share.wanted,
-                                copy_of(s, d), g, bits)) == GS_OK &&
-            (st = gs_scan_share_chunks(&share, bits, g.words * sizeof(*bits))) == GS_OK)
+        if (!gs_scans_find(s->edges.scans, &key, &answer)) {
+            GS_TRY(gs_scan_share_check(s));
+            GS_TRY(gs_edge_needs(s->store, (gs_direction)d, gs_session_left(&s->memory) / 2, share.wanted,
+                                 copy_of(s, d), g, bits));
+            GS_TRY(gs_scan_share_chunks(&share, bits, g.words * sizeof(*bits)));
             gs_scans_keep(s->edges.scans, &key, &answer);
+        }
         find_granules(&s->edges.set[d], needs, chunks);
     }
-    gs_free(share.wanted);
-    return st;
+    return GS_OK;
 }
 
 static void drop_needs(gs_session *s, uint32_t sets)
@@ -384,13 +384,11 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
         .kind = GS_SCAN_REACH, .direction = direction, .rows = r->g.rows, .targets = targets, .words = words};
     const gs_scan_answer answer = {{operands}, {words * sizeof(*operands)}};
     gs_scan_share share;
-    gs_status st;
 
     if (gs_scans_find(r->s->edges.scans, &key, &answer))
         return GS_OK;
-    if ((st = gs_scan_share_check(r->s)) != GS_OK)
-        return st;
-    uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
+    GS_TRY(gs_scan_share_check(r->s));
+    GS_FREED uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
     if (wanted == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
     gs_scan_share_describe(&share, r->s);
@@ -398,14 +396,12 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
         memset(wanted + (uint64_t)i * parts, any_bit(targets + (uint64_t)i * r->g.words, r->g.words), parts);
     r->targets = targets;
     r->operands = operands;
-    st = gs_edge_scan_copied(r->s->store, (gs_direction)direction, scan_memory(r->s), wanted,
-                             copy_of(r->s, direction), mark_reached, r);
-    gs_free(wanted);
-    if (st == GS_OK && share.ranks > 1)
-        st = gs_ranks_unite(operands, words);
-    if (st == GS_OK)
-        gs_scans_keep(r->s->edges.scans, &key, &answer);
-    return st;
+    GS_TRY(gs_edge_scan_copied(r->s->store, (gs_direction)direction, scan_memory(r->s), wanted,
+                               copy_of(r->s, direction), mark_reached, r));
+    if (share.ranks > 1)
+        GS_TRY(gs_ranks_unite(operands, words));
+    gs_scans_keep(r->s->edges.scans, &key, &answer);
+    return GS_OK;
 }
 
 /* ---- edge sets ----------------------------------------------------------- */
@@ -495,51 +491,50 @@ static gs_status count_sets_of(gs_session *s, uint32_t direction, const gs_needs
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     counting_sets of = {.data = t->data};
-    gs_scan_share share = {0};
-    gs_status st = GS_OK;
+    GS_ENDS(gs_scan_share_end) gs_scan_share share = {0};
 
-    for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++) {
+    for (uint32_t k = 2; k < s->edges.sets; k++) {
         counting *const c = &of.set[of.sets];
         if (s->edges.pruned[k].direction != direction)
             continue;
         *c = (counting){.filter = filter_of(s, &s->edges.pruned[k]), .coarse = asked(needs), .parts = t->parts,
                         .direction = direction};
         c->filter.seen = seen;
-        if ((st = begin_count(s, k, needs, c)) != GS_OK)
-            break;
+        GS_TRY(begin_count(s, k, needs, c));
         const gs_scan_key key = key_of(c);
         const gs_scan_answer answer = answer_of(c);
         of.sets += !gs_scans_find(s->edges.scans, &key, &answer);
     }
-    if (st == GS_OK && of.sets > 0 && (st = gs_scan_share_check(s)) == GS_OK &&
-        (st = gs_scan_share_take(&share, s)) == GS_OK)
-        st = gs_edge_scan_copied(s->store, (gs_direction)direction, scan_memory(s), share.wanted,
-                                 copy_of(s, direction), count_chunk, &of);
-    gs_free(share.wanted);
-    for (uint32_t i = 0; i < of.sets && st == GS_OK; i++) {
-        if ((st = gs_scan_share_chunks(&share, of.set[i].chunk, sizeof(*of.set[i].chunk))) != GS_OK ||
-            (st = gs_scan_share_chunks(&share, of.set[i].need, need_bytes(&of.set[i]))) != GS_OK)
-            break;
+    if (of.sets > 0) {
+        GS_TRY(gs_scan_share_check(s));
+        GS_TRY(gs_scan_share_take(&share, s));
+        GS_TRY(gs_edge_scan_copied(s->store, (gs_direction)direction, scan_memory(s), share.wanted,
+                                   copy_of(s, direction), count_chunk, &of));
+    }
+    for (uint32_t i = 0; i < of.sets; i++) {
+        GS_TRY(gs_scan_share_chunks(&share, of.set[i].chunk, sizeof(*of.set[i].chunk)));
+        GS_TRY(gs_scan_share_chunks(&share, of.set[i].need, need_bytes(&of.set[i])));
         const gs_scan_key key = key_of(&of.set[i]);
         const gs_scan_answer answer = answer_of(&of.set[i]);
         gs_scans_keep(s->edges.scans, &key, &answer);
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status count_all(gs_session *s, const gs_needs *needs)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     GS_FREED uint64_t *const seen = gs_calloc(gs_edge_filter_words(t), sizeof(*seen));
-    gs_status st = seen != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
 
-    for (uint32_t d = 0; d < 2 && st == GS_OK; d++)
-        st = count_sets_of(s, d, needs, seen);
-    for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++) {
+    if (seen == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    for (uint32_t d = 0; d < 2; d++)
+        GS_TRY(count_sets_of(s, d, needs, seen));
+    for (uint32_t k = 2; k < s->edges.sets; k++) {
         place_chunks(&s->edges.pruned[k], (uint64_t)t->parts * t->parts);
         find_granules(&s->edges.set[k], needs, (uint64_t)t->parts * t->parts);
     }
-    return st;
+    return GS_OK;
 }
 
 /* Bytes of tables of so many pruned sets. */
@@ -679,37 +674,34 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
 {
     const bool left_on = !s->config.options->no_prune && s->variant.no_prune == GS_NOT_TAKEN;
     bool fits = true;
-    gs_status st;
 
     if (!left_on || !s->pass.labelled || s->pass.train == GS_NONE || !can_write(s) ||
         gs_edge_scan_least(s->store) > scan_memory(s) || !have_room(s, 1, &config->needs))
         return GS_OK;
     const uint64_t bits = (uint64_t)gs_store_chunks(s->store)->parts * row_granules(s).words * sizeof(uint64_t);
-    if ((st = check_trial(s, gs_edge_scan_least(s->store) + SETS_AT_MOST * bits)) != GS_OK ||
-        (st = find_sets(s, row_granules(s))) != GS_OK)
-        return st;
+    GS_TRY(check_trial(s, gs_edge_scan_least(s->store) + SETS_AT_MOST * bits));
+    GS_TRY(find_sets(s, row_granules(s)));
     if (!have_room(s, count_sets(s), &config->needs)) {
         gs_row_sets_drop(&s->edges.rows);
         return GS_OK;
     }
-    if ((st = check_trial(s, sets_bytes(s, count_sets(s), &config->needs))) != GS_OK)
-        return st;
+    GS_TRY(check_trial(s, sets_bytes(s, count_sets(s), &config->needs)));
     s->edges.stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->edges.stage_rows));
     s->edges.array_rows = gs_calloc(s->program->arrays + 1, sizeof(*s->edges.array_rows));
     if (s->edges.stage_rows == NULL || s->edges.array_rows == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
-    for (uint32_t k = 0; k < s->program->stages && st == GS_OK && fits; k++)
-        st = list_stage(s, k, &fits);
-    if (st == GS_OK && fits)
-        st = count_all(s, &config->needs);
-    for (uint32_t a = 0; a < s->program->arrays && st == GS_OK && fits; a++)
+    for (uint32_t k = 0; k < s->program->stages && fits; k++)
+        GS_TRY(list_stage(s, k, &fits));
+    if (fits)
+        GS_TRY(count_all(s, &config->needs));
+    for (uint32_t a = 0; a < s->program->arrays && fits; a++)
         if (s->edges.rows.array[a] != GS_ALL_ROWS)
-            st = gs_row_sets_runs(&s->edges.array_rows[a], &s->edges.rows, s->edges.rows.array[a]);
-    if (st == GS_OK && !fits)
+            GS_TRY(gs_row_sets_runs(&s->edges.array_rows[a], &s->edges.rows, s->edges.rows.array[a]));
+    if (!fits)
         forget(s); /* a model of more layers than edge sets: every stage runs for all rows */
     config->needs.stage_rows = s->edges.stage_rows;
     config->needs.array_rows = s->edges.array_rows;
-    return st;
+    return GS_OK;
 }
 
 /* ---- files of the run ---------------------------------------------------- */
@@ -812,17 +804,15 @@ done:
 
 gs_status gs_session_write_pruned(gs_session *s)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t k = 2; k < s->edges.sets && st == GS_OK; k++) {
+    for (uint32_t k = 2; k < s->edges.sets; k++) {
         char name[32];
         snprintf(name, sizeof(name), "edges%u.bin", k);
         if ((s->edges.pruned[k].path = gs_path_join(s->run.spill.path, name)) == NULL)
             return gs_fail(GS_ENOMEM, "out of memory");
-        st = write_set(s, k, s->edges.pruned[k].path);
+        GS_TRY(write_set(s, k, s->edges.pruned[k].path));
     }
     gs_row_sets_drop(&s->edges.rows);
-    return st;
+    return GS_OK;
 }
 
 void gs_session_drop_pruned(gs_session *s)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
 #include "compile/compile.h" /* gs_cuts */
 #include "gnnstream.h" /* gs_layer_graph */
@@ -77,9 +78,10 @@ typedef struct gs_scan_share {
     uint32_t ranks, parts; /* 1: it scans all */
     uint32_t first, end;   /* target intervals */
     uint32_t deal[GS_SHARDS_MOST + 1]; /* [ranks + 1] of all */
-    uint8_t *wanted;       /* [parts * parts] of gs_scan_share_take(), the caller's to free; NULL: all */
+    uint8_t *wanted;       /* [parts * parts] of gs_scan_share_take(), for gs_scan_share_end(); NULL: all */
 } gs_scan_share;
 
+static inline void gs_scan_share_end(gs_scan_share *s) { gs_free(s->wanted); }
 /* All but `wanted`. */
 void gs_scan_share_describe(gs_scan_share *out, const gs_session *s);
 gs_status gs_scan_share_take(gs_scan_share *out, const gs_session *s);

@@ -187,12 +187,12 @@ static void look_at_gradients(const gs_session *s, char *text)
 static gs_status take_first(gs_exec_fault *fault)
 {
     gs_exec_fault all[GS_RANKS_MOST];
-    const gs_status st = gs_ranks_gather(all, fault, sizeof(*fault));
 
-    for (uint32_t r = 0; r < gs_ranks_count() && st == GS_OK; r++)
+    GS_TRY(gs_ranks_gather(all, fault, sizeof(*fault)));
+    for (uint32_t r = 0; r < gs_ranks_count(); r++)
         if (all[r].stage < fault->stage || (all[r].stage == fault->stage && all[r].row < fault->row))
             *fault = all[r];
-    return st;
+    return GS_OK;
 }
 
 /* Where it is, and then what made it. */
@@ -200,18 +200,16 @@ static gs_status watch_pass(gs_session *s, uint32_t pass, uint32_t epoch, gs_exe
 {
     gs_exec_watch *watch = NULL;
     gs_exec_stats stats;
-    gs_status st = GS_OK;
 
     *fault = (gs_exec_fault){.stage = GS_NONE};
-    for (int look = 0; look < 2 && st == GS_OK && (look == 0 || fault->stored); look++) {
-        if ((st = gs_exec_watch_open(&watch, look == 0 ? NULL : fault)) != GS_OK)
-            break;
-        st = gs_session_watch(s, pass, epoch, watch, &stats);
+    for (int look = 0; look < 2 && (look == 0 || fault->stored); look++) {
+        GS_TRY(gs_exec_watch_open(&watch, look == 0 ? NULL : fault));
+        const gs_status st = gs_session_watch(s, pass, epoch, watch, &stats);
         *fault = gs_exec_watch_close(watch);
-        if (st == GS_OK)
-            st = take_first(fault);
+        GS_TRY(st);
+        GS_TRY(take_first(fault));
     }
-    return st;
+    return GS_OK;
 }
 
 /* What is computed once comes before the pass. */

@@ -173,20 +173,19 @@ static gs_status each_in_block(sweep *w, uint64_t first, uint64_t count, gs_labe
     const uint32_t width = w->labels.info->width;
     uint64_t row = first / width, column = first % width;
     uint32_t split = GS_SPLIT_NONE;
-    gs_status st = GS_OK;
 
-    for (uint64_t k = 0; k < count && st == GS_OK; k++) {
-        if ((k == 0 || column == 0) && (st = split_of(w, row, &split)) != GS_OK)
-            break;
+    for (uint64_t k = 0; k < count; k++) {
+        if (k == 0 || column == 0)
+            GS_TRY(split_of(w, row, &split));
         const double value = label_at(w->labels.block, w->labels.info->dtype, k);
         if (split != GS_SPLIT_NONE && split <= GS_LOSS_SPLITS && !isnan(value))
-            st = fn(context, row, (uint32_t)column, split - 1, value);
+            GS_TRY(fn(context, row, (uint32_t)column, split - 1, value));
         if (++column == width) {
             column = 0;
             row++;
         }
     }
-    return st;
+    return GS_OK;
 }
 
 static void sweep_end(sweep *w)

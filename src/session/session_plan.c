@@ -125,7 +125,6 @@ static gs_status set_budgets(gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
     const gs_session_earlier *const e = s->config.earlier;
-    gs_status st = GS_OK;
 
     s->memory.host = o->host_memory;
     if (s->memory.host == 0)
@@ -133,17 +132,16 @@ static gs_status set_budgets(gs_session *s)
                                         e == NULL ? 0 : e->host_memory);
     GS_TRY(gs_ranks_share(&s->memory.host, sizeof(s->memory.host)));
     if ((s->memory.device = o->device_memory) == 0)
-        st = device_budget(s);
+        GS_TRY(device_budget(s));
     s->memory.device_most = s->memory.device;
     if (s->machine.wires.memory[0] > 0)
         ask_topology(s);
     for (uint32_t d = 0; d < s->machine.devices; d++)
         gs_device_set_budget(s->machine.device[d], s->memory.device);
     s->memory.live_most = live_most(s);
-    if (st == GS_OK)
-        st = gs_ranks_share(&s->memory.live_most, sizeof(s->memory.live_most));
+    GS_TRY(gs_ranks_share(&s->memory.live_most, sizeof(s->memory.live_most)));
     gs_alloc_keep_large(s->memory.live_most);
-    return st;
+    return GS_OK;
 }
 
 /* Most bytes of logits that are put in order, or ranked, at a time. */
@@ -494,24 +492,20 @@ static gs_status add_passes(gs_session *s, const gs_model *model)
 {
     const bool training = s->config.purpose == GS_FOR_TRAINING, logits = s->config.logits || s->pass.ranked;
     const bool pairs = learns_pairs(s);
-    gs_status st = GS_OK;
 
     s->pass.train_differs = s->config.on_batches;
     if (pairs)
-        st = add_pair_passes(s, model);
+        GS_TRY(add_pair_passes(s, model));
     else if (training && !s->config.on_batches)
-        st = add_pass(s, model, "train", WITH_GRADIENTS, false);
-    if (st == GS_OK && training && !s->config.on_batches && !pairs)
+        GS_TRY(add_pass(s, model, "train", WITH_GRADIENTS, false));
+    if (training && !s->config.on_batches && !pairs)
         s->pass.train_differs = gs_program_train_differs(s->program, gs_program_pass(s->program, "train"));
-    if (st == GS_OK && training && s->config.batch == NULL && (s->pass.train_differs || !logits) &&
+    if (training && s->config.batch == NULL && (s->pass.train_differs || !logits) &&
         !gs_train_task_is_of_pairs(s->labels.task)) /* whose figures come of rows, not of a pass */
-        st = add_pass(s, model, "eval", EVALUATION, false);
-    if (st == GS_OK && logits && s->config.batch == NULL && !pairs)
-        st = add_pass(s, model, "predict", EVALUATION, true);
-    if (st == GS_OK)
-        st = gs_session_cut_stages(s);
-    if (st != GS_OK)
-        return st;
+        GS_TRY(add_pass(s, model, "eval", EVALUATION, false));
+    if (logits && s->config.batch == NULL && !pairs)
+        GS_TRY(add_pass(s, model, "predict", EVALUATION, true));
+    GS_TRY(gs_session_cut_stages(s));
     s->pass.train = gs_program_pass(s->program, "train");
     s->pass.eval = gs_program_pass(s->program, "eval");
     s->pass.predict = gs_program_pass(s->program, "predict");
@@ -696,13 +690,12 @@ static gs_status schedule(gs_session *s, gs_schedule_config *config)
 static gs_status make_again(gs_session *s, gs_schedule_config *config)
 {
     const bool reads = config->effort->found.read_needs;
-    gs_status st = GS_OK;
 
-    if (reads && (st = gs_session_read_needs(s, &config->needs)) != GS_OK)
-        return st;
+    if (reads)
+        GS_TRY(gs_session_read_needs(s, &config->needs));
     config->no_swap = reads ? s->config.options->no_swap : config->no_swap;
     config->any_plan = false;
-    st = schedule(s, config);
+    const gs_status st = schedule(s, config);
     config->effort->found.read_needs = reads;
     return st;
 }

@@ -240,22 +240,20 @@ static gs_status take_part(gs_session *s)
 
 static gs_status start(gs_session *s)
 {
-    gs_status st;
-
     GS_TRY(take_part(s));
     GS_TRY(gs_session_read_labels(s));
-    st = gs_params_alloc(&s->run.params, s->program, s->pass.gradients,
-                         gs_session_steps_on_device(s) ? 0 : s->config.states);
-    for (uint32_t d = 0; d < s->machine.devices && st == GS_OK; d++)
+    GS_TRY(gs_params_alloc(&s->run.params, s->program, s->pass.gradients,
+                           gs_session_steps_on_device(s) ? 0 : s->config.states));
+    for (uint32_t d = 0; d < s->machine.devices; d++)
         if (s->run.part == NULL || d == s->run.part->rank)
-            st = gs_device_prepare(s->machine.device[d], s->program);
-    if (st == GS_OK && gs_session_keeps_best(s))
-        st = gs_params_take_best(&s->run.params);
-    if (st != GS_OK)
-        return st;
+            GS_TRY(gs_device_prepare(s->machine.device[d], s->program));
+    if (gs_session_keeps_best(s))
+        GS_TRY(gs_params_take_best(&s->run.params));
     GS_TRY(gs_session_take_tables(s));
-    if (plan_spills(s) && ((st = make_spill_dir(s)) != GS_OK || (st = check_disk(s)) != GS_OK))
-        return st;
+    if (plan_spills(s)) {
+        GS_TRY(make_spill_dir(s));
+        GS_TRY(check_disk(s));
+    }
     GS_TRY(gs_session_write_pruned(s));
     GS_TRY(copy_chunks(s));
     gs_alloc_trim(); /* of the plans that were tried, before the memory of the chosen one is taken */
@@ -296,10 +294,10 @@ bool gs_session_steps_on_device(const gs_session *s)
 
 gs_status gs_session_keep_params(gs_session *s)
 {
-    gs_status st = GS_OK;
-    for (uint32_t d = 0; gs_session_steps_on_device(s) && d < s->machine.devices && st == GS_OK; d++)
-        st = gs_device_keep_params(s->machine.device[d], (const float *const *)s->run.params.value, s->config.states);
-    return st;
+    for (uint32_t d = 0; gs_session_steps_on_device(s) && d < s->machine.devices; d++)
+        GS_TRY(gs_device_keep_params(s->machine.device[d], (const float *const *)s->run.params.value,
+                                     s->config.states));
+    return GS_OK;
 }
 
 /* Asks the first device, as all have the same bits. */
@@ -360,12 +358,11 @@ gs_status gs_session_back_to_previous(gs_session *s)
 {
     gs_params *const p = &s->run.params;
     const uint64_t first = gs_session_steps_on_device(s) ? p->elements - p->fixed_elements : 0;
-    gs_status st = GS_OK;
 
     if (gs_session_steps_on_device(s))
-        st = gs_device_fetch_previous(s->machine.device[0], p->value);
+        GS_TRY(gs_device_fetch_previous(s->machine.device[0], p->value));
     copy_values(p->values + first, p->previous + first, p->elements - first);
-    return st == GS_OK ? gs_session_keep_params(s) : st;
+    return gs_session_keep_params(s);
 }
 
 bool gs_session_stepped_well(const gs_session *s)

@@ -296,22 +296,21 @@ static gs_status share_rows(gs_session *s, uint32_t width, const gs_row_list *l,
     const uint32_t ranks = gs_ranks_count(), self = gs_ranks_self(), most = (uint32_t)GS_MIN(2 * rows, l->rows);
     uint8_t *const some = (uint8_t *)s->run.sweep + id_bytes(rows);
     uint32_t first[GS_RANKS_MOST + 1], n;
-    gs_status st = GS_OK;
 
     deal_names(first, s, l);
-    for (uint32_t at = 0; at < l->rows && ranks > 1 && st == GS_OK; at += n) {
+    for (uint32_t at = 0; at < l->rows && ranks > 1; at += n) {
         uint64_t byte[GS_RANKS_MOST + 1];
         n = GS_MIN(most, l->rows - at);
         for (uint32_t r = 0; r <= ranks; r++)
             byte[r] = (GS_MIN(GS_MAX(first[r], at), at + n) - at) * row;
         for (uint64_t b = byte[self]; b < byte[self + 1]; b += row)
             memcpy(some + b, to + l->order[at + b / row] * (uint64_t)width, row);
-        st = gs_ranks_share_parts(some, byte);
-        for (uint32_t k = 0; k < n && st == GS_OK; k++)
+        GS_TRY(gs_ranks_share_parts(some, byte));
+        for (uint32_t k = 0; k < n; k++)
             memcpy(to + l->order[at + k] * (uint64_t)width, some + k * row, row);
         s->run.swept[2] += n * row * (ranks - 1);
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_session_read_rows(gs_session *s, uint32_t array, const gs_row_list *list, float *to)
@@ -643,14 +642,13 @@ static gs_status clear(void *context, uint64_t rows, float *const *row, const ui
 
 gs_status gs_session_clear_table_state(gs_session *s)
 {
-    gs_status st = GS_OK;
     for (uint32_t t = 0; t < s->program->tables; t++)
-        for (uint32_t k = 0; k < 2 && st == GS_OK; k++) {
+        for (uint32_t k = 0; k < 2; k++) {
             const gs_exec_column column = {.array = s->program->table[t].state[k], .write = true};
             if (column.array != GS_NONE)
-                st = gs_session_sweep(s, &column, 1, false, clear, &s->program->table[t].width);
+                GS_TRY(gs_session_sweep(s, &column, 1, false, clear, &s->program->table[t].width));
         }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_session_start_tables(gs_session *s)

@@ -455,25 +455,22 @@ static gs_status read_all(gs_topology *t, cJSON *root, const char *path)
     gs_record r = {.object = root, .path = path, .where = "", .advice = ""};
     gs_topology_across across;
     said x = {0};
-    gs_status st = GS_OK;
 
     if (!cJSON_IsObject(root) || !cJSON_IsArray(switches) || cJSON_GetArraySize(switches) == 0)
         return gs_fail(GS_EFORMAT,
                        "%s: not a topology: {\"switches\": [{\"devices\": 2, \"host_bps\": 1e9}, ...]} is expected",
                        path);
-    for (cJSON *s = switches->child; s != NULL && st == GS_OK; s = s->next)
-        st = t->switches < GS_TOPOLOGY_DEVICES ? read_switch(t, s, path)
-                                               : gs_fail(GS_EFORMAT, "%s: more than %u switches", path,
-                                                         GS_TOPOLOGY_DEVICES);
-    if (st != GS_OK)
-        return st;
+    for (cJSON *s = switches->child; s != NULL; s = s->next)
+        GS_TRY(t->switches < GS_TOPOLOGY_DEVICES
+                   ? read_switch(t, s, path)
+                   : gs_fail(GS_EFORMAT, "%s: more than %u switches", path, GS_TOPOLOGY_DEVICES));
     gs_record_allow(&r, "switches, across_bps, share, take, place, network, width");
     const bool width = gs_record_has(&r, "width");
     gs_record_read(&r, GS_FIELDS(across_field), t);
     gs_record_read(&r, GS_FIELDS(said_fields), &x);
     read_network(&across, &r);
-    if (r.st != GS_OK || (st = take_said(t, &x, &across, &r, width)) != GS_OK)
-        return r.st != GS_OK ? r.st : st;
+    GS_TRY(r.st);
+    GS_TRY(take_said(t, &x, &across, &r, width));
     return read_place(t, &r);
 }
 

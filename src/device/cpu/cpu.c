@@ -408,14 +408,13 @@ static gs_status prepare_floats(gs_cpu *cpu, const uint64_t floats[GS_CPU_USES])
     static const char *const what[GS_CPU_USES] = {
         "the partial sums of rows", "transposed weights", "the partial sums of gradients", "the tiles of an lstm",
         "transposed matrices of edge types", "rows of edges by type", "tiles of edges", "the partial sums of edges"};
-    gs_status st = GS_OK;
 
-    for (int use = 0; use < GS_CPU_USES && st == GS_OK; use++) {
+    for (int use = 0; use < GS_CPU_USES; use++) {
         gs_cpu_room *const room = &cpu->room[use];
-        st = make_room(&room->at, room->floats, floats[use], pieces_of(cpu, use) * sizeof(float), what[use]);
-        room->floats = st == GS_OK ? GS_MAX(room->floats, floats[use]) : room->floats;
+        GS_TRY(make_room(&room->at, room->floats, floats[use], pieces_of(cpu, use) * sizeof(float), what[use]));
+        room->floats = GS_MAX(room->floats, floats[use]);
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status cpu_prepare(void *context, const gs_program *p)
@@ -423,23 +422,18 @@ static gs_status cpu_prepare(void *context, const gs_program *p)
     static const char steps[] = "the steps of a program", edge_steps[] = "the steps of an edge program";
     gs_cpu *const cpu = context;
     const needs n = find_needs(cpu, p);
-    gs_status st;
 
     GS_TRY(make_room(&cpu->step, cpu->steps, n.steps, sizeof(*cpu->step), steps));
     cpu->steps = GS_MAX(cpu->steps, n.steps);
-    if ((st = make_room(&cpu->edge_step, cpu->edge_steps, n.edge_steps, sizeof(*cpu->edge_step), edge_steps)) !=
-            GS_OK ||
-        (st = make_room(&cpu->edge_slot, cpu->edge_steps, n.edge_steps, sizeof(*cpu->edge_slot), edge_steps)) !=
-            GS_OK ||
-        (st = make_room(&cpu->edge_state, cpu->edge_states, n.edge_states, sizeof(*cpu->edge_state), edge_steps)) !=
-            GS_OK)
-        return st;
+    GS_TRY(make_room(&cpu->edge_step, cpu->edge_steps, n.edge_steps, sizeof(*cpu->edge_step), edge_steps));
+    GS_TRY(make_room(&cpu->edge_slot, cpu->edge_steps, n.edge_steps, sizeof(*cpu->edge_slot), edge_steps));
+    GS_TRY(make_room(&cpu->edge_state, cpu->edge_states, n.edge_states, sizeof(*cpu->edge_state), edge_steps));
     cpu->edge_steps = GS_MAX(cpu->edge_steps, n.edge_steps);
     cpu->edge_states = GS_MAX(cpu->edge_states, n.edge_states);
     cpu->matrix_stage = NULL;
     GS_TRY(gs_cpu__prepare_run_stages(cpu, p));
-    st = prepare_floats(cpu, n.floats);
-    return st == GS_OK ? gs_cpu__gemm_warm(cpu) : st;
+    GS_TRY(prepare_floats(cpu, n.floats));
+    return gs_cpu__gemm_warm(cpu);
 }
 
 /* Squares of float32 are exact in float64, so a variance loses digits only where a mean is 10^6 times the deviation. */
@@ -507,20 +501,16 @@ static const gs_device_ops ops = {
 static gs_status cpu_open(const gs_device_ops **out, void **context, const gs_device_choice *choice)
 {
     const gs_cpu_kernels *kernels = NULL;
+    const unsigned threads = choice->threads > 0 ? choice->threads : gs_machine_cpus();
     const char *note = "";
 
-    gs_status st = find_kernels(&kernels, &note);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(find_kernels(&kernels, &note));
+    GS_TRY(gs_threads_check(threads));
     gs_cpu *const cpu = gs_calloc(1, sizeof(*cpu));
     if (cpu == NULL)
         return gs_fail(GS_ENOMEM, "device cpu: out of memory");
     cpu->k = kernels;
-    cpu->threads = choice->threads > 0 ? choice->threads : gs_machine_cpus();
-    if ((st = gs_threads_check(cpu->threads)) != GS_OK) {
-        gs_free(cpu);
-        return st;
-    }
+    cpu->threads = threads;
     snprintf(cpu->name, sizeof(cpu->name), "cpu (%s%s, %u thread%s)", kernels->name, note, cpu->threads,
              cpu->threads == 1 ? "" : "s");
     *out = &ops;

@@ -121,7 +121,6 @@ static gs_status prepare_run_stage(gs_cpu_run_stage *r, const gs_stage *s, gs_pr
 gs_status gs_cpu__prepare_run_stages(gs_cpu *cpu, const gs_program *p)
 {
     uint32_t stages = 0;
-    gs_status st = GS_OK;
 
     gs_cpu__free_run_stages(cpu);
     for (uint32_t s = 0; s < p->stages; s++)
@@ -130,14 +129,13 @@ gs_status gs_cpu__prepare_run_stages(gs_cpu *cpu, const gs_program *p)
         return GS_OK;
     if ((cpu->run_stage = gs_calloc(stages, sizeof(*cpu->run_stage))) == NULL)
         return gs_fail(GS_ENOMEM, "device cpu: out of memory for products of edges");
-    for (uint32_t s = 0; s < p->stages && st == GS_OK; s++)
-        for (uint32_t w = 0; w < SPLIT_WAYS && st == GS_OK; w++) {
-            if (!has_way(&p->stage[s], w))
-                continue;
-            st = prepare_run_stage(&cpu->run_stage[cpu->run_stages], &p->stage[s], split_ways[w]);
-            cpu->run_stages += st == GS_OK;
-        }
-    return st;
+    for (uint32_t s = 0; s < p->stages; s++)
+        for (uint32_t w = 0; w < SPLIT_WAYS; w++)
+            if (has_way(&p->stage[s], w)) {
+                GS_TRY(prepare_run_stage(&cpu->run_stage[cpu->run_stages], &p->stage[s], split_ways[w]));
+                cpu->run_stages++;
+            }
+    return GS_OK;
 }
 
 /* Runs or pairs that are made at a time. */

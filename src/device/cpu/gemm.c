@@ -386,15 +386,14 @@ static gs_status outer_of_one(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
 gs_status gs_cpu__outer(gs_cpu *cpu, const gs_cpu_step *s, uint32_t rows)
 {
     gs_cpu_step one = *s;
-    gs_status st = GS_OK;
     one.weight.matrices = s->op == GS_OP_FAN_OUTER ? s->weight.matrices : 1;
     one.weight.rows = s->weight.rows / one.weight.matrices;
-    for (uint32_t t = 0; t < one.weight.matrices && st == GS_OK; t++) {
-        st = outer_of_one(cpu, &one, rows);
+    for (uint32_t t = 0; t < one.weight.matrices; t++) {
+        GS_TRY(outer_of_one(cpu, &one, rows));
         one.b.p += one.weight.cols;
         one.grad += (size_t)one.weight.rows * one.weight.cols;
     }
-    return st;
+    return GS_OK;
 }
 
 uint64_t gs_cpu__gemm_bytes(const gs_cpu *cpu) { return cpu->threads * LIBRARY_BYTES; }
