@@ -2,10 +2,7 @@
  * and what batches of an epoch took.
  */
 #include <math.h>
-#include <stdio.h>
 
-#include "base/alloc.h"
-#include "base/size.h"
 #include "schedule/simulate.h"
 #include "batch/batches_internal.h"
 

@@ -4,13 +4,9 @@
 #include <assert.h>
 #include <math.h>
 #include <omp.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "base/size.h"
 #include "batch/batches_internal.h"
 #include "ranks/ranks.h"
 
@@ -137,7 +133,7 @@ static gs_status run_pass(gs_batch_member *m, gs_batch_pass *p, float *statistic
     GS_TRY(gs_batches_add(m->engine, p));
     gs_batches_copy_statistics(m->engine, statistics);
     wait_for_speed(m, p);
-    gs_batches_release(m->engine);
+    gs_batch_slots_release(m->engine); /* so it is when the next pass begins */
     return GS_OK;
 }
 
@@ -277,7 +273,7 @@ static uint32_t list_group(gs_batch_member *m, const gs_batch *batch, uint32_t b
 void gs_batch_devices_begin(gs_batch_devices *d, const gs_batch *batch, uint32_t batches)
 {
     for (gs_batch_member *m = d->at; m < d->at + d->devices; m++) {
-        gs_batches_quiet(m->engine); /* it may still look at the list that is filled */
+        gs_batch_slots_quiet(&m->engine->slots); /* it may still look at the list that is filled */
         const uint32_t n = list_group(m, batch, batches);
         gs_batches_begin(m->engine, m->group[m->last], n);
     }
@@ -291,7 +287,7 @@ bool gs_batch_devices_follow(gs_batch_devices *d, const gs_batch *batch, uint32_
         can = can && gs_batches_can_follow(m->engine);
     for (gs_batch_member *m = d->at; can && m < d->at + d->devices; m++) {
         const uint32_t n = list_group(m, batch, batches);
-        gs_batches_follow_group(m->engine, m->group[m->last], n);
+        gs_batch_slots_queue(&m->engine->slots, m->group[m->last], n, true);
     }
     return can;
 }
@@ -405,13 +401,14 @@ gs_status gs_batch_devices_run_alone(gs_batch_devices *d, gs_batch_pass *pass)
     gs_step_rows_take_one(&d->rows);
     if (gs_ranks_count() > 1)
         GS_TRY(gs_batch_tables_fetch_for(&d->at[0].engine->tables, 0, pass->batch));
-    const gs_status st = gs_ranks_self() > 0 ? GS_OK : gs_batches_run(d->at[0].engine, pass);
-
-    if (st == GS_OK && !pass->overflows && gs_ranks_self() == 0) {
-        wait_for_speed(&d->at[0], pass);
-        gs_batches_release(d->at[0].engine);
+    if (gs_ranks_self() == 0) {
+        GS_TRY(gs_batches_run(d->at[0].engine, pass));
+        if (!pass->overflows) {
+            wait_for_speed(&d->at[0], pass);
+            gs_batch_slots_release(d->at[0].engine);
+        }
     }
-    return st == GS_OK ? share_alone(d, pass) : st;
+    return share_alone(d, pass);
 }
 
 gs_status gs_batch_devices_reduce(gs_batch_devices *d, double mass)
@@ -529,46 +526,43 @@ static gs_status open_each(gs_batch_devices *d, const gs_session_config *config,
                            const gs_batch *typical)
 {
     gs_session_config one = *config;
-    gs_status st = GS_OK;
-
     const bool ranks = gs_ranks_count() > 1;
 
-    for (uint32_t k = 0; st == GS_OK && k < (ranks ? 1 : devices); k++) {
+    for (uint32_t k = 0; k < (ranks ? 1 : devices); k++) {
         gs_batch_member *const m = &d->at[k];
         m->all = d;
         m->number = ranks ? gs_ranks_self() : k;
         name_one(m, config->options, k, devices);
         one.options = &m->options;
-        st = gs_batches_open(&m->engine, &one, m->over);
-        if (st == GS_OK && typical != NULL)
+        GS_TRY(gs_batches_open(&m->engine, &one, m->over));
+        if (typical != NULL)
             gs_batches_take_typical(m->engine, typical);
-        d->gpus += st == GS_OK && gs_batches_device_bytes(m->engine) > 0;
+        d->gpus += gs_batches_device_bytes(m->engine) > 0;
         d->devices++;
     }
-    return st;
+    return GS_OK;
 }
+
+GS_ENDS_BY(gs_batch_devices, gs_batch_devices_close)
 
 gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config *config,
                                 const gs_batch *typical)
 {
-    gs_batch_devices *d = gs_calloc(1, sizeof(*d));
+    GS_ENDS(gs_batch_devices_close_at) gs_batch_devices *d = gs_calloc(1, sizeof(*d));
     double rate[GS_BATCH_DEVICES];
     uint32_t devices;
-    gs_status st;
 
     if (d == NULL)
         return gs_fail(GS_ENOMEM, "out of memory");
     open_round(d);
-    if ((st = gs_batch_devices_count(&devices, config->options)) == GS_OK &&
-        (d->at = gs_calloc(devices, sizeof(*d->at))) == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory");
-    if (st != GS_OK || (st = read_topology(d, rate, devices, config->options)) != GS_OK ||
-        (st = open_each(d, config, devices, typical)) != GS_OK ||
-        (st = deal_batches(d, rate, config, devices)) != GS_OK) {
-        gs_batch_devices_close(d);
-        return st;
-    }
+    GS_TRY(gs_batch_devices_count(&devices, config->options));
+    if ((d->at = gs_calloc(devices, sizeof(*d->at))) == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_TRY(read_topology(d, rate, devices, config->options));
+    GS_TRY(open_each(d, config, devices, typical));
+    GS_TRY(deal_batches(d, rate, config, devices));
     *out = d;
+    d = NULL;
     return GS_OK;
 }
 
@@ -759,7 +753,7 @@ bool gs_batch_devices_has_slots(const gs_batch_devices *d, uint64_t memory)
 void gs_batch_devices_quiet(gs_batch_devices *d)
 {
     for (uint32_t k = 0; k < d->devices; k++)
-        gs_batches_quiet(d->at[k].engine);
+        gs_batch_slots_quiet(&d->at[k].engine->slots);
 }
 
 void gs_batch_devices_pause(gs_batch_devices *d)
@@ -774,8 +768,9 @@ uint64_t gs_batch_devices_bytes(const gs_batch_devices *d)
     uint64_t bytes = round_bytes(d);
     for (uint32_t k = 0; k < d->devices; k++) {
         const gs_batches *const b = d->at[k].engine;
-        bytes += gs_batches_bytes(b) - (k > 0 ? gs_batches_shared_features(b) : 0) -
-                 (k > first_gpu(d) ? gs_batches_shared_list(b) : 0);
+        const gs_store *const s = b->session->store;
+        bytes += gs_batches_bytes(b) - (k > 0 && b->keeps ? gs_batch_rows_bytes(s) : 0) -
+                 (k > first_gpu(d) && b->kept.rows > 0 ? gs_batch_spread_bytes(s) : 0);
     }
     return bytes;
 }
@@ -784,14 +779,13 @@ gs_status gs_batch_devices_start(gs_batch_devices *d, gs_session *whole)
 {
     gs_batches *gpu[GS_BATCH_DEVICES];
     const uint32_t lead = first_gpu(d);
-    gs_status st = GS_OK;
 
-    for (uint32_t k = 0; k < d->devices && st == GS_OK; k++)
-        st = gs_batches_start(d->at[k].engine, whole, k > 0 ? d->at[0].engine : NULL,
-                              k > lead ? d->at[lead].engine : NULL);
+    for (uint32_t k = 0; k < d->devices; k++)
+        GS_TRY(gs_batches_start(d->at[k].engine, whole, k > 0 ? d->at[0].engine : NULL,
+                                k > lead ? d->at[lead].engine : NULL));
     for (uint32_t k = lead; k < d->devices; k++)
         gpu[k - lead] = d->at[k].engine;
-    for (uint32_t k = lead; k < d->devices && st == GS_OK; k++)
-        st = gs_batches_meet(d->at[k].engine, gpu);
-    return st == GS_OK ? start_round(d) : st;
+    for (uint32_t k = lead; k < d->devices; k++)
+        GS_TRY(gs_batches_meet(d->at[k].engine, gpu));
+    return start_round(d);
 }

@@ -2,7 +2,6 @@
  * itself: their targets alone come from the host, and how many rows and edges there are goes back. */
 #include <string.h>
 
-#include "base/size.h"
 #include "batch/batches_internal.h"
 
 /* ---- may it? -------------------------------------------------------------- */
@@ -268,10 +267,9 @@ gs_status gs_batch_draw_fill(gs_batches *b, gs_batch_slot *slot)
     l->targets_held = batch->targets;
     l->number = batch->number;
     l->epoch = batch->epoch;
-    const gs_status st = gs_device_draw(b->session->machine.device[0], l, &n);
-    batch->overflows = st == GS_OK && n.overflows != 0;
-    if (st != GS_OK || batch->overflows)
-        return st;
+    GS_TRY(gs_device_draw(b->session->machine.device[0], l, &n));
+    if ((batch->overflows = n.overflows != 0))
+        return GS_OK;
     take_counts(batch, &n, l->hops);
     gs_batch_edges_use(&b->edges, (uint32_t)(slot - b->slots.slot));
     fill_edges(b, batch, l, &n);

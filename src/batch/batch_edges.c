@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/dtype.h"
-#include "base/size.h"
 #include "schedule/row_sets.h"
 
 /* ---- hops ----------------------------------------------------------------- */
@@ -78,6 +76,8 @@ typedef struct rests {
     bool *zero, *unread, *read; /* [most registers] of the stage at hand */
     gs_arena arrays;
 } rests;
+
+static void free_rests(rests *r) { gs_arena_free(&r->arrays); }
 
 static gs_status open_rests(rests *r)
 {
@@ -154,10 +154,10 @@ static gs_status find_rest(rests *r, uint32_t stage)
         r->zero[g] = zero_behind(r, stage, g) <= end;
         r->unread[g] = unread_behind(r, stage, g) <= end;
     }
-    const gs_status st = gs_stage_rest(&n->rest[stage], r->read, &shorter, s, &known);
-    if (st == GS_OK && shorter)
+    GS_TRY(gs_stage_rest(&n->rest[stage], r->read, &shorter, s, &known));
+    if (shorter)
         n->whole[stage] = end;
-    return st;
+    return GS_OK;
 }
 
 /* Hops whose rows of the array the use reads. */
@@ -175,18 +175,17 @@ static gs_status find_reads(rests *r, bool rests_too)
 {
     gs_hop_needs *const n = r->needs;
     const gs_program *const p = r->p;
-    gs_status st = GS_OK;
 
     for (uint32_t a = 0; a < p->arrays; a++)
         n->zeroed[a] = a == r->ends.rows ? 1 : p->array[a].result ? n->levels : 0;
-    for (uint32_t k = p->stages; k-- > 0 && st == GS_OK;) {
+    for (uint32_t k = p->stages; k-- > 0;) {
         n->whole[k] = n->rows[k];
         if (rests_too)
-            st = find_rest(r, k);
+            GS_TRY(find_rest(r, k));
         for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[k], &u);)
             n->zeroed[u.array] = GS_MAX(n->zeroed[u.array], use_levels(r, k, &u));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- the needs of a pass ---- */
@@ -212,7 +211,7 @@ static gs_status find_rows(gs_hop_needs *n, const gs_program *p, gs_hop_ends end
     const uint64_t first = 1;
     const uint32_t of_train[] = {ends.rows, ends.upstream};
     GS_FREED const uint64_t **const reported = gs_calloc(p->passes + 1, sizeof(*reported));
-    gs_row_sets sets = {0};
+    GS_ENDS(gs_row_sets_drop) gs_row_sets sets = {0};
 
     if (reported == NULL)
         return gs_fail(GS_ENOMEM, "out of memory for the rows that a batch's loss sees");
@@ -222,34 +221,27 @@ static gs_status find_rows(gs_hop_needs *n, const gs_program *p, gs_hop_ends end
                                        .train = &first, .reported = reported, .few_loads = true,
                                        .of_train = of_train, .of_trains = ends.rows != GS_NONE ? 2 : 0,
                                        .reach = reach, .context = n};
-    const gs_status st = gs_row_sets_find(&sets, &config);
-    for (uint32_t k = 0; k < p->stages && st == GS_OK; k++) {
+    GS_TRY(gs_row_sets_find(&sets, &config));
+    for (uint32_t k = 0; k < p->stages; k++) {
         n->rows[k] = levels_of(n, &sets, sets.stage[k].rows);
         n->targets[k] = levels_of(n, &sets, sets.stage[k].targets);
         n->operands[k] = levels_of(n, &sets, sets.stage[k].operands);
     }
-    gs_row_sets_drop(&sets);
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_hop_needs_find(gs_hop_needs *out, const gs_program *p, gs_hop_ends ends, uint32_t hops, gs_hop_cut cut)
 {
-    gs_hop_needs n = {.levels = hops == 0 ? 2 : hops + 1, .layered = hops > 0};
-    rests r = {.needs = &n, .p = p, .ends = ends};
-    gs_status st = take_needs(&n, p);
+    GS_ENDS(gs_hop_needs_drop) gs_hop_needs n = {.levels = hops == 0 ? 2 : hops + 1, .layered = hops > 0};
+    GS_ENDS(free_rests) rests r = {.needs = &n, .p = p, .ends = ends};
 
-    if (st == GS_OK)
-        st = find_rows(&n, p, ends, cut == GS_CUT_NOTHING);
-    if (st == GS_OK)
-        st = open_rests(&r);
-    if (st == GS_OK)
-        st = find_reads(&r, cut == GS_CUT_RESTS);
-    gs_arena_free(&r.arrays);
-    if (st == GS_OK)
-        *out = n;
-    else
-        gs_hop_needs_drop(&n);
-    return st;
+    GS_TRY(take_needs(&n, p));
+    GS_TRY(find_rows(&n, p, ends, cut == GS_CUT_NOTHING));
+    GS_TRY(open_rests(&r));
+    GS_TRY(find_reads(&r, cut == GS_CUT_RESTS));
+    *out = n;
+    n = (gs_hop_needs){0};
+    return GS_OK;
 }
 
 void gs_hop_needs_drop(gs_hop_needs *n)

@@ -11,7 +11,6 @@
 #include "base/size.h"
 #include "session/store_rows.h"
 #include "store/chunk_table.h"
-#include "store/store.h"
 
 /* Between two rows that are needed so many bytes are read along, where the disk was not measured: about as much as a
  * request takes time for. With a cache, a block, and of all that is read no more than one byte of GAP_SHARE, which
@@ -193,8 +192,6 @@ static gs_status open_cache(gs_batch_rows *r, uint32_t most)
 gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wanted, const void *features, uint32_t most,
                              const gs_row_cache_shape *cache, uint64_t ring)
 {
-    gs_status st;
-
     *r = (gs_batch_rows){.store = s, .features = features, .cache = {.rows_per_item = 1}, .side = 1,
                          .base = gs_store_array_extent(s, GS_ARRAY_FEATURES).first};
     const bool reads = most > 0 && features == NULL && (wanted >> GS_ARRAY_FEATURES & 1) == 0;
@@ -202,15 +199,16 @@ gs_status gs_batch_rows_open(gs_batch_rows *r, const gs_store *s, uint32_t wante
         r->cache = *cache;
         r->side = side_of(cache);
     }
-    st = reads ? open_file(r, most, ring) : GS_OK;
-    if (r->cache.slots > 0 && st == GS_OK)
-        st = open_cache(r, most);
-    for (uint32_t id = 0; id < GS_ARRAY_COUNT && st == GS_OK; id++)
+    if (reads)
+        GS_TRY(open_file(r, most, ring));
+    if (r->cache.slots > 0)
+        GS_TRY(open_cache(r, most));
+    for (uint32_t id = 0; id < GS_ARRAY_COUNT; id++)
         if (wanted >> id & 1)
-            st = load(r, (gs_array_id)id);
+            GS_TRY(load(r, (gs_array_id)id));
     if (r->array[GS_ARRAY_FEATURES] != NULL)
         r->features = r->array[GS_ARRAY_FEATURES];
-    return st;
+    return GS_OK;
 }
 
 void gs_batch_rows_close(gs_batch_rows *r)
@@ -477,7 +475,7 @@ static gs_status read_rows(gs_batch_rows *r, const uint32_t *row, uint32_t rows,
 
     if (is_held(r)) {
         take_held(r, rows, dst);
-        return GS_OK;
+        return st;
     }
     begin_read(r, row, rows);
     gs_batch_reads *const l = &r->reads[r->now];
@@ -670,8 +668,6 @@ void gs_batch_named_fill(gs_batch_named *n, const gs_batch *b, const void *all)
 
 /* ---- rows that stay in the memories of GPUs, by out-degree ---------------- */
 
-/* Rows of features that stay in the memories of GPUs, by out-degree. */
-
 /* Degrees of so many and more count as so many. */
 #define DEGREES 65536u
 
@@ -731,22 +727,20 @@ static gs_status mark_rows(choice *c, const gs_store *store)
 gs_status gs_batch_spread_open(gs_batch_spread *s, const gs_store *store, uint32_t rows)
 {
     const uint64_t vertices = gs_store_get_info(store)->vertices, words = words_of(vertices);
-    choice c = {.s = s, .count = gs_calloc(DEGREES, sizeof(*c.count))};
-    gs_status st = GS_OK;
+    GS_FREED uint32_t *const count = gs_calloc(DEGREES, sizeof(*count));
+    choice c = {.s = s, .count = count};
 
     *s = (gs_batch_spread){.vertices = (uint32_t)vertices, .rows = rows};
     s->bit = gs_calloc(words, sizeof(*s->bit));
     s->before = gs_calloc(words, sizeof(*s->before));
-    if (c.count == NULL || s->bit == NULL || s->before == NULL)
-        st = gs_fail(GS_ENOMEM, "out of memory for the numbers of rows that stay in devices' memory");
-    if (st == GS_OK && (st = count_degrees(&c, store)) == GS_OK) {
-        find_least(&c);
-        st = mark_rows(&c, store);
-    }
-    for (uint64_t w = 1; st == GS_OK && w < words; w++)
+    if (count == NULL || s->bit == NULL || s->before == NULL)
+        return gs_fail(GS_ENOMEM, "out of memory for the numbers of rows that stay in devices' memory");
+    GS_TRY(count_degrees(&c, store));
+    find_least(&c);
+    GS_TRY(mark_rows(&c, store));
+    for (uint64_t w = 1; w < words; w++)
         s->before[w] = s->before[w - 1] + (uint32_t)__builtin_popcountll(s->bit[w - 1]);
-    gs_free(c.count);
-    return st;
+    return GS_OK;
 }
 
 void gs_batch_spread_close(gs_batch_spread *s)

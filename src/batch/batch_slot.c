@@ -4,10 +4,8 @@
 #include <assert.h>
 #include <math.h>
 #include <omp.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "batch/batches_internal.h"
 
@@ -152,15 +150,15 @@ static gs_status pick(gs_batches *b, gs_batch_slot *slot)
 static gs_status draw(gs_batches *b, gs_batch_slot *slot)
 {
     const uint32_t labels = gs_program_stored(b->session->program, GS_ARRAY_LABELS);
-    gs_status st = gs_batch_draw_fill(b, slot);
 
-    if (st != GS_OK || slot->batch.overflows)
-        return st;
+    GS_TRY(gs_batch_draw_fill(b, slot));
+    if (slot->batch.overflows)
+        return GS_OK;
     if (labels != GS_NONE)
-        st = gs_batch_rows_pick(&b->rows, GS_ARRAY_LABELS, slot->batch.vertex, slot->batch.targets,
-                                gs_exec_staged_rows(b->session->run.exec, labels, slot->place));
+        GS_TRY(gs_batch_rows_pick(&b->rows, GS_ARRAY_LABELS, slot->batch.vertex, slot->batch.targets,
+                                  gs_exec_staged_rows(b->session->run.exec, labels, slot->place)));
     slot->mass = mass_of(b, &slot->batch, slot->place);
-    return st;
+    return GS_OK;
 }
 
 /* Of a batch that the device draws nothing is picked here: it is drawn where it is sent, as one thread asks the device
@@ -183,20 +181,20 @@ static gs_status pick_slot(gs_batches *b, gs_batch_slot *slot)
 static gs_status send_slot(gs_batches *b, gs_batch_slot *slot)
 {
     const bool draws = slot->batch.seeds_alone;
-    gs_status st = GS_OK;
 
     if (draws) {
         slot->began = gs_now();
-        if ((st = draw(b, slot)) != GS_OK || slot->batch.overflows)
-            return st;
+        GS_TRY(draw(b, slot));
+        if (slot->batch.overflows)
+            return GS_OK;
         slot->picked = gs_now();
     }
     slot->sending = gs_now();
-    st = gs_exec_send(b->session->run.exec, &slot->graph, &slot->sent);
+    GS_TRY(gs_exec_send(b->session->run.exec, &slot->graph, &slot->sent));
     if (draws)
         slot->sent.copied_in_bytes += slot->batch.targets * sizeof(*slot->batch.vertex);
     slot->arrived = gs_now();
-    return st;
+    return GS_OK;
 }
 
 static gs_status fill_slot(gs_batches *b, uint64_t number, const gs_batch *batch)

@@ -8,7 +8,6 @@
 #include "batch/batch_rows.h"
 #include "ranks/ranks.h"
 #include "session/session.h"
-#include "session/tables.h"
 
 /* ---- opening ------------------------------------------------------------- */
 

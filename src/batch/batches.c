@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "base/size.h"
 #include "batch/batches_internal.h"
 #include "session/describe.h"
 #include "session/session_plan.h"
@@ -42,20 +40,16 @@ static gs_status make_plan(gs_batches *b)
     const gs_hop_cut cut = s->config.options->no_prune      ? GS_CUT_NOTHING
                            : gs_session_has_memories(s) ? GS_CUT_ROWS /* a GPU has a kernel for whole stages alone */
                                                         : GS_CUT_RESTS;
-    gs_hop_needs needs = {0};
-    gs_status st;
+    GS_ENDS(gs_hop_needs_drop) gs_hop_needs needs = {0};
 
     gs_cost_defaults(&s->machine.cost, 1);
     for (int d = 0; d < 2; d++)
         s->edges.set[d] = (gs_edge_set){.chunk = &b->chunk[d]};
-    if ((st = gs_schedule(&s->plan, &config)) != GS_OK)
-        return st;
-    st = gs_hop_needs_find(&needs, s->program, (gs_hop_ends){s->pairs.rows, s->pairs.upstream}, b->shape.hops, cut);
-    if (st == GS_OK)
-        st = gs_batch_edges_open(&b->edges, &needs, s->program, &b->shape.limits, b->shape.edges_of);
+    GS_TRY(gs_schedule(&s->plan, &config));
+    GS_TRY(gs_hop_needs_find(&needs, s->program, (gs_hop_ends){s->pairs.rows, s->pairs.upstream}, b->shape.hops, cut));
+    GS_TRY(gs_batch_edges_open(&b->edges, &needs, s->program, &b->shape.limits, b->shape.edges_of));
     b->edges.feature_type = gs_store_get_info(s->store)->edge_feature_type;
-    gs_hop_needs_drop(&needs);
-    return st;
+    return GS_OK;
 }
 
 /* Arrays of the store that batches pick rows of, but for features: bits of gs_array_id. */
@@ -93,17 +87,16 @@ static gs_status count_plan(gs_batches *b)
     const gs_session *const s = b->session;
     const uint64_t named = gs_batch_named_bytes(s->program, s->plan, &b->shape.limits);
     uint32_t hop[GS_SAMPLE_HOPS + 2];
-    gs_status st;
 
     bound_rows(hop, &b->shape, b->edges.needs.levels);
     gs_batch_edges_bind(&b->edges, hop);
-    st = gs_batch_memory(&b->copies, s->program, s->plan, &b->edges.binding, GS_NONE);
+    GS_TRY(gs_batch_memory(&b->copies, s->program, s->plan, &b->edges.binding, GS_NONE));
     b->names = b->copies;
-    if (st != GS_OK || named == 0)
-        return st;
-    st = gs_batch_memory(&b->names, s->program, s->plan, &b->edges.binding, features_of(s->program));
+    if (named == 0)
+        return GS_OK;
+    GS_TRY(gs_batch_memory(&b->names, s->program, s->plan, &b->edges.binding, features_of(s->program)));
     b->names += named;
-    return st;
+    return GS_OK;
 }
 
 static uint64_t piece_bytes(const gs_batches *b)
@@ -141,12 +134,12 @@ static gs_status count_bytes(gs_batches *b)
         count_device(b);
         return GS_OK;
     }
-    const gs_status st = count_plan(b);
-    if (st == GS_OK && b->wire != NULL) {
+    GS_TRY(count_plan(b));
+    if (b->wire != NULL) {
         b->device_bytes = b->copies + piece_bytes(b) + 2 * GS_BLOCK_BYTES;
         b->copies = b->names = gs_exec_bound_bytes(s->program, s->plan);
     }
-    return st;
+    return GS_OK;
 }
 
 /* Products with the matrix of an edge's type, edge by edge, where that is fewer than one for each vertex and type. */
@@ -269,16 +262,6 @@ uint64_t gs_batches_device_bytes(const gs_batches *b)
                                  gs_batches_draw_bytes(b);
 }
 
-uint64_t gs_batches_shared_features(const gs_batches *b)
-{
-    return b->keeps ? gs_batch_rows_bytes(b->session->store) : 0;
-}
-
-uint64_t gs_batches_shared_list(const gs_batches *b)
-{
-    return b->kept.rows > 0 ? gs_batch_spread_bytes(b->session->store) : 0;
-}
-
 /* Of the host, for rows that devices keep: which they are, a batch's and, with a cache, a group's. */
 static uint64_t lists_bytes(const gs_batches *b)
 {
@@ -292,7 +275,8 @@ static uint64_t lists_bytes(const gs_batches *b)
 uint64_t gs_batches_bytes(const gs_batches *b)
 {
     const bool names = b->keeps && gs_store_get_shard(b->session->store) == NULL;
-    return b->bytes + gs_batches_shared_features(b) + (names ? b->names : GS_MAX(b->copies, b->names)) +
+    return b->bytes + (b->keeps ? gs_batch_rows_bytes(b->session->store) : 0) +
+           (names ? b->names : GS_MAX(b->copies, b->names)) +
            gs_row_cache_bytes(b->session->store, &b->cache, b->shape.limits.vertices) +
            gs_batch_rows_ahead(b->ring, b->shape.limits.vertices) + lists_bytes(b) +
            (b->slots.count > 1 ? GS_EXEC_SLOTS * gs_align_up(piece_bytes(b), GS_BLOCK_BYTES) + b->copies : 0) +
@@ -465,47 +449,43 @@ static gs_status keep_rows(gs_batches *b, const gs_batches *keeper)
 {
     gs_batches_kept *const k = &b->kept;
     const uint32_t array = features_of(b->session->program);
-    gs_status st = GS_OK;
 
     if (k->rows == 0)
         return GS_OK;
     if (keeper == NULL)
-        st = gs_batch_spread_open(&k->which, b->session->store, k->rows);
+        GS_TRY(gs_batch_spread_open(&k->which, b->session->store, k->rows));
     k->of = keeper == NULL ? &k->which : keeper->kept.of;
     for (uint32_t i = 0; i < GS_EXEC_SLOTS; i++)
         k->run[i] = (gs_exec_spread){.array = array, .devices = k->devices, .rows_kept = k->rows,
                                      .kept = {gs_exec_kept_memory(b->session->run.exec)}};
-    if (st != GS_OK || (st = take_lists(b)) != GS_OK)
-        return st;
+    GS_TRY(take_lists(b));
     gs_batch_rows_apart(&b->rows, true);
-    for (uint32_t at = 0, from = 0, n; st == GS_OK; at += n) {
+    for (uint32_t at = 0, from = 0, n;; at += n) {
         n = gs_batch_spread_list(k->places[0].left, k->of, b->shape.limits.vertices, k->own, k->devices, &from);
         if (n == 0)
             break;
-        st = gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, k->places[0].left, n,
-                                gs_exec_rows(b->session->run.exec, array));
-        if (st == GS_OK)
-            st = gs_exec_keep_rows(b->session->run.exec, array, at, n);
+        GS_TRY(gs_batch_rows_pick(&b->rows, GS_ARRAY_FEATURES, k->places[0].left, n,
+                                  gs_exec_rows(b->session->run.exec, array)));
+        GS_TRY(gs_exec_keep_rows(b->session->run.exec, array, at, n));
     }
     gs_batch_rows_apart(&b->rows, false);
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all)
 {
     gs_batches_kept *const k = &b->kept;
-    gs_status st = GS_OK;
 
-    for (uint32_t d = 0; d < k->devices && k->devices > 1 && k->rows > 0 && st == GS_OK; d++) {
+    for (uint32_t d = 0; d < k->devices && k->devices > 1 && k->rows > 0; d++) {
         bool open = false;
-        st = gs_device_open_peer(b->session->machine.device[0], all[d]->session->machine.device[0], &open);
-        if (st == GS_OK && !open)
-            st = gs_fail(GS_EDEVICE, ".device: device %u does not reach device %u any more, whose rows of features it "
-                         "was to read; use .no_spread", k->own, d);
+        GS_TRY(gs_device_open_peer(b->session->machine.device[0], all[d]->session->machine.device[0], &open));
+        if (!open)
+            return gs_fail(GS_EDEVICE, ".device: device %u does not reach device %u any more, whose rows of features "
+                           "it was to read; use .no_spread", k->own, d);
         for (uint32_t i = 0; i < GS_EXEC_SLOTS; i++)
             k->run[i].kept[d] = gs_exec_kept_memory(all[d]->session->run.exec);
     }
-    return st;
+    return GS_OK;
 }
 
 uint64_t gs_batches_gap(const gs_cost *c)
@@ -522,48 +502,42 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, 
     const uint32_t wanted = wanted_arrays(s) | (uint32_t)(b->keeps && features == NULL) << GS_ARRAY_FEATURES;
     const bool shard = gs_store_get_shard(s->store) != NULL;
     const uint32_t most = b->shape.limits.vertices, picked = features_of(s->program) == GS_NONE ? 0 : most;
-    gs_status st;
 
     b->whole = whole;
     b->beside = first != NULL;
-    if ((st = gs_params_alloc(&s->run.params, s->program, true, 0)) != GS_OK || (st = share_params(b)) != GS_OK ||
-        (st = gs_device_prepare(s->machine.device[0], s->program)) != GS_OK ||
-        (st = gs_batch_rows_open(&b->rows, s->store, wanted, features, picked, &b->cache, b->ring)) != GS_OK ||
-        (st = gs_batch_tables_open(&b->tables, whole, s, most, first == NULL ? NULL : &first->tables,
-                                   shard && picked > 0 ? &b->rows : NULL)) != GS_OK)
-        return st;
+    GS_TRY(gs_params_alloc(&s->run.params, s->program, true, 0));
+    GS_TRY(share_params(b));
+    GS_TRY(gs_device_prepare(s->machine.device[0], s->program));
+    GS_TRY(gs_batch_rows_open(&b->rows, s->store, wanted, features, picked, &b->cache, b->ring));
+    GS_TRY(gs_batch_tables_open(&b->tables, whole, s, most, first == NULL ? NULL : &first->tables,
+                                shard && picked > 0 ? &b->rows : NULL));
     gs_batch_rows_apart(&b->rows, shard); /* other ranks' batches are not known */
     b->rows.gap = gs_batches_gap(&s->machine.cost);
-    if (b->rows.features != NULL && b->device_bytes == 0 && !shard &&
-        (st = gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits)) != GS_OK)
-        return st;
-    if ((st = open_exec(b)) != GS_OK || (st = keep_rows(b, keeper)) != GS_OK || (st = gs_batch_draw_open(b)) != GS_OK)
-        return st;
+    if (b->rows.features != NULL && b->device_bytes == 0 && !shard)
+        GS_TRY(gs_batch_named_open(&b->named, s->program, s->plan, &b->shape.limits));
+    GS_TRY(open_exec(b));
+    GS_TRY(keep_rows(b, keeper));
+    GS_TRY(gs_batch_draw_open(b));
     return gs_batch_slots_open(b);
 }
-
-/* ---- a batch ------------------------------------------------------------- */
 
 /* ---- a group ------------------------------------------------------------- */
 
 void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches)
 {
     gs_batches_kept *const k = &b->kept;
+    const bool left = k->rows > 0 && b->rows.plan != NULL; /* the cache is of what no device keeps */
 
     gs_batch_slots_quiet(&b->slots);
-    if (k->rows == 0 || b->rows.plan == NULL) { /* of rows that devices keep, what is left is not known yet */
-        gs_batch_rows_begin(&b->rows, batch, k->rows == 0 && !b->rows.apart ? batches : 0);
-        gs_batch_slots_queue(&b->slots, batch, batches, false);
-        return;
-    }
-    for (uint32_t i = 0; i < batches; i++) { /* the cache is of what no device keeps */
+    for (uint32_t i = 0; i < batches && left; i++) {
         gs_batch_places p = {.left = k->lists + (uint64_t)i * b->shape.limits.vertices};
         gs_batch_spread_find(&p, k->of, batch[i].vertex, batch[i].vertices, k->own, k->devices);
         k->group[i] = batch[i];
         k->group[i].vertex = p.left;
         k->group[i].vertices = p.lefts;
     }
-    gs_batch_rows_begin(&b->rows, k->group, batches);
+    /* without a cache, what is left of rows that devices keep is not known yet */
+    gs_batch_rows_begin(&b->rows, left ? k->group : batch, left || (k->rows == 0 && !b->rows.apart) ? batches : 0);
     gs_batch_slots_queue(&b->slots, batch, batches, false);
 }
 
@@ -574,25 +548,16 @@ bool gs_batches_can_follow(const gs_batches *b)
                                     b->rows.array[GS_ARRAY_FEATURES] != NULL || b->draw.on);
 }
 
-void gs_batches_follow_group(gs_batches *b, const gs_batch *batch, uint32_t batches)
-{
-    gs_batch_slots_queue(&b->slots, batch, batches, true);
-}
-
 void gs_batches_pass_over(gs_batches *b)
 {
-    gs_batches_quiet(b);
+    gs_batch_slots_quiet(&b->slots);
     gs_batch_rows_pass(&b->rows);
     gs_batch_slots_skip(&b->slots);
 }
 
-void gs_batches_release(gs_batches *b) { gs_batch_slots_release(b); }
-
-void gs_batches_quiet(gs_batches *b) { gs_batch_slots_quiet(&b->slots); }
-
 void gs_batches_pause(gs_batches *b)
 {
-    gs_batches_quiet(b);
+    gs_batch_slots_quiet(&b->slots);
     gs_exec_forget(b->session->run.exec);
     gs_drop_pages(b->named.tile, b->named.bytes);
 }
@@ -625,20 +590,17 @@ static gs_status run_loss(gs_batches *b, gs_batch_pass *p, const gs_exec_args *a
     gs_exec_args forward = *args;
     double loss = 0;
     forward.grad = NULL;
-    gs_status st = gs_exec_run(s->run.exec, s->pass.forward, &forward, &p->stats);
-
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_exec_run(s->run.exec, s->pass.forward, &forward, &p->stats));
     const uint32_t read = GS_MAX(b->edges.zeroed[s->pairs.upstream], targets);
     memset(upstream + (uint64_t)targets * width, 0, (uint64_t)(read - targets) * width * sizeof(*upstream));
     const double from = gs_now();
-    st = b->loss.of_rows(b->loss.context, s, p->batch, gs_exec_rows(s->run.exec, s->pairs.rows), upstream, mean, &loss,
-                         &p->mass);
+    GS_TRY(b->loss.of_rows(b->loss.context, s, p->batch, gs_exec_rows(s->run.exec, s->pairs.rows), upstream, mean,
+                           &loss, &p->mass));
     p->stats.compute_seconds += gs_now() - from;
     p->stats.seconds = gs_now() - began;
     p->stats.metrics.loss_sum = loss;
     gs_params_zero_sums(&s->run.params);
-    return st != GS_OK ? st : gs_exec_send_array(s->run.exec, s->pairs.upstream, &p->stats.copied_in_bytes);
+    return gs_exec_send_array(s->run.exec, s->pairs.upstream, &p->stats.copied_in_bytes);
 }
 
 /* Gradients are added to those that are there: of the losses' mean, or of their sum. */
@@ -648,10 +610,10 @@ static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
     const gs_batch *const batch = p->batch;
     gs_batch_slot *slot;
     double stalled;
-    gs_status st;
 
-    if ((st = gs_batch_slots_take(&slot, &stalled, b, batch)) != GS_OK || (p->overflows = slot->batch.overflows))
-        return st;
+    GS_TRY(gs_batch_slots_take(&slot, &stalled, b, batch));
+    if ((p->overflows = slot->batch.overflows))
+        return GS_OK;
     if (batch->seeds_alone) {
         p->drawn = slot->batch;
         p->batch = &p->drawn;
@@ -677,11 +639,10 @@ static gs_status run_pass(gs_batches *b, gs_batch_pass *p, bool mean)
     };
     gs_params_zero_sums(&s->run.params);
     p->started = gs_now();
-    if (b->loss.of_rows != NULL && (st = run_loss(b, p, &args, mean)) != GS_OK)
-        return st;
+    if (b->loss.of_rows != NULL)
+        GS_TRY(run_loss(b, p, &args, mean));
     const gs_exec_stats of_loss = p->stats;
-    if ((st = gs_exec_run(s->run.exec, s->pass.train, &args, &p->stats)) != GS_OK)
-        return st;
+    GS_TRY(gs_exec_run(s->run.exec, s->pass.train, &args, &p->stats));
     if (b->loss.of_rows != NULL)
         add_loss(&p->stats, &of_loss);
     p->ended = gs_now();
@@ -746,10 +707,10 @@ void gs_batches_follow(gs_batches *b, const gs_batch *batch, const float *statis
 gs_status gs_batches_run(gs_batches *b, gs_batch_pass *p)
 {
     gs_batches_clear(b);
-    const gs_status st = run_pass(b, p, true);
-    if (st == GS_OK && !p->overflows)
+    GS_TRY(run_pass(b, p, true));
+    if (!p->overflows)
         gs_batches_follow(b, p->batch, NULL);
-    return st;
+    return GS_OK;
 }
 
 /* ---- a step on the device ------------------------------------------------ */
@@ -794,11 +755,11 @@ gs_status gs_batches_keep_params(gs_batches *b)
     gs_device *const d = b->session->machine.device[0];
     const gs_params *const w = &b->whole->run.params;
     const uint32_t states = states_of(w);
-    gs_status st = gs_device_keep_params(d, (const float *const *)b->session->run.params.value, states);
 
-    for (uint32_t k = 0; k < states && st == GS_OK; k++)
-        st = gs_device_put_state(d, k, (const float *const *)parts_of(b, w->state[k]));
-    return st;
+    GS_TRY(gs_device_keep_params(d, (const float *const *)b->session->run.params.value, states));
+    for (uint32_t k = 0; k < states; k++)
+        GS_TRY(gs_device_put_state(d, k, (const float *const *)parts_of(b, w->state[k])));
+    return GS_OK;
 }
 
 gs_status gs_batches_fetch_params(gs_batches *b, bool stepped)
@@ -851,7 +812,7 @@ void gs_batches_divide(gs_batches *b, double mass)
 /* In the place of the batch where the device drew it, else of the next one: nothing is ahead of that then. */
 void gs_batches_begin_parts(gs_batches *b)
 {
-    gs_batches_quiet(b);
+    gs_batch_slots_quiet(&b->slots);
     b->slots.parts = b->slots.taken - (b->slots.taken > b->slots.passed);
     gs_batch_rows_pass(&b->rows);
     gs_batch_rows_apart(&b->rows, true);
@@ -864,13 +825,12 @@ gs_status gs_batches_run_part(gs_batches *b, gs_batch_pass *p)
     return GS_OK;
 }
 
-
 void gs_batches_end_parts(gs_batches *b)
 {
     const bool drawn = b->slots.parts < b->slots.taken;
 
     gs_batch_rows_apart(&b->rows, false);
-    gs_batches_release(b);
+    gs_batch_slots_release(b);
     if (!drawn)
         gs_batch_slots_skip(&b->slots);
 }

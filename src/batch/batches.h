@@ -92,12 +92,7 @@ gs_status gs_batches_start(gs_batches *b, gs_session *whole, gs_batches *first, 
 gs_status gs_batches_meet(gs_batches *b, gs_batches *const *all);
 /* Adds this one's own gradients to those of `whole`. */
 void gs_batches_collect(const gs_batches *b);
-/* Of gs_batches_bytes(), what one that is started with a `first` does not take, and with a `keeper`. */
-uint64_t gs_batches_shared_features(const gs_batches *b);
-uint64_t gs_batches_shared_list(const gs_batches *b);
 
-/* Nothing is picked or sent ahead from here on until the next pass: for who draws a group anew. Waits. */
-void gs_batches_quiet(gs_batches *b);
 /* A loss that is no part of the program. Of a batch whose rows, those of its targets, the pass "forward" has made: says
  * what it is of, its sum, and its derivative by each row, [targets, width] as rows are: of the sum over the mass where
  * `mean`, else of the sum; gradients of parameters of its own are added to those of the session. */
@@ -114,14 +109,10 @@ void gs_batches_pause(gs_batches *b);
 
 /* A group was drawn: these batches are run next, each once and in this order. One that is passed over has no rows. */
 void gs_batches_begin(gs_batches *b, const gs_batch *batch, uint32_t batches);
-/* The same, while batches of the group are still to be run: they come behind these. One group at a time, where
- * gs_batches_can_follow(). */
-void gs_batches_follow_group(gs_batches *b, const gs_batch *batch, uint32_t batches);
+/* May another group be queued while batches of this one are still to be run, behind these? One at a time. */
 bool gs_batches_can_follow(const gs_batches *b);
 /* The next batch of the group is passed over. */
 void gs_batches_pass_over(gs_batches *b);
-/* What the pass that was run last read may change: another batch is sent there. So it is when the next pass begins. */
-void gs_batches_release(gs_batches *b);
 /* A batch's pass, and what it came to. */
 typedef struct gs_batch_pass {
     const gs_batch *batch; /* NULL: the next batch of the device's group is passed over */
