@@ -21,7 +21,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "compile/compile_internal.h"
 
@@ -175,19 +174,17 @@ static uint32_t first_of(const gs_compiler *k, uint32_t class)
  * and memory, which the costs here do not know. They are compared by those who plan. */
 static gs_status choose_typed(const gs_compiler *k, gs_move *move)
 {
-    gs_status st = GS_OK;
-    for (uint32_t i = 0; i < k->classes && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < k->classes; i++) {
         const gs_node *const weight = gs_ir_node(k->base, first_of(k, i));
-        gs_ir *ir = NULL;
+        GS_ENDS(gs_ir_free_at) gs_ir *ir = NULL;
         if (weight->shape_dims != 3)
             continue;
         move[i] = GS_MOVE_TRANSFORM_FIRST;
-        st = make_variant(&ir, NULL, k, move);
-        if (st == GS_OK && !is_typed(ir, weight->name))
+        GS_TRY(make_variant(&ir, NULL, k, move));
+        if (!is_typed(ir, weight->name))
             move[i] = GS_MOVE_NONE;
-        gs_ir_free(ir);
     }
-    return st;
+    return GS_OK;
 }
 
 /* From none on; *best is what the pass costs with them. */
@@ -195,26 +192,26 @@ static gs_status choose_moves(uint64_t *best, const gs_compiler *k, gs_move *mov
 {
     static const gs_move tried[] = {GS_MOVE_NONE, GS_MOVE_TRANSFORM_FIRST, GS_MOVE_AGGREGATE_FIRST};
     const uint64_t most = MOST_TRIED / GS_MAX(gs_ir_count(k->base), 1u);
-    gs_status st = k->options->typed && !k->options->no_move ? choose_typed(k, move) : GS_OK;
 
-    if (st == GS_OK)
-        st = variant_cost(best, k, move);
-    for (uint32_t i = 0; i < k->classes && 2 * (uint64_t)i < most && st == GS_OK && !k->options->no_move; i++) {
+    if (k->options->typed && !k->options->no_move)
+        GS_TRY(choose_typed(k, move));
+    GS_TRY(variant_cost(best, k, move));
+    for (uint32_t i = 0; i < k->classes && 2 * (uint64_t)i < most && !k->options->no_move; i++) {
         gs_move choice = move[i];
         if (choice != GS_MOVE_NONE) /* a typed product */
             continue;
-        for (uint32_t m = 1; m < 3 && st == GS_OK; m++) {
+        for (uint32_t m = 1; m < 3; m++) {
             uint64_t cost = UINT64_MAX;
             move[i] = tried[m];
-            st = variant_cost(&cost, k, move);
-            if (st == GS_OK && cost < *best) {
+            GS_TRY(variant_cost(&cost, k, move));
+            if (cost < *best) {
                 *best = cost;
                 choice = move[i];
             }
         }
         move[i] = choice;
     }
-    return st;
+    return GS_OK;
 }
 
 /* Storing what needs no parameter is not always less than doing it again: sums by type are wide. The moves in `move`
@@ -223,16 +220,16 @@ static gs_status choose_hoisting(gs_compiler *k, gs_move *move, uint64_t with)
 {
     GS_FREED gs_move *const other = gs_calloc((size_t)k->classes + 1, sizeof(*other));
     uint64_t without = 0;
-    gs_status st = other == NULL ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
 
+    if (other == NULL)
+        return gs_fail(GS_ENOMEM, "no memory to compile the model");
     k->hoist = false;
-    if (st == GS_OK)
-        st = k->options->lean ? choose_moves(&without, k, other) : variant_cost(&without, k, move);
-    if (st == GS_OK && with < without)
+    GS_TRY(k->options->lean ? choose_moves(&without, k, other) : variant_cost(&without, k, move));
+    if (with < without)
         k->hoist = true;
-    else if (st == GS_OK && k->options->lean)
+    else if (k->options->lean)
         memcpy(move, other, k->classes * sizeof(*move));
-    return st;
+    return GS_OK;
 }
 
 /* Each is a class of its own, unless that is too much to try. */
@@ -295,8 +292,7 @@ static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program,
     gs_compiler k = {.options = options, .program = program, .base = ir,
                      .gradients = gs_ir_differentiated(ir) || options->layer || options->given,
                      .hoist = options->hoist || options->layer};
-    gs_ir *best = NULL;
-    gs_status st;
+    GS_ENDS(gs_ir_free_at) gs_ir *best = NULL;
 
     gs_ir_forward_only(ir);
     GS_TRY(gs_ir_normalise(ir));
@@ -307,13 +303,12 @@ static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program,
     if (setup != NULL && *setup != NULL)
         show(options, "computed once", *setup);
     show(options, k.gradients ? "products moved; loss and gradients" : "products moved", best);
-    st = options->no_move ? GS_OK : gs_compile__share_rows(best, options);
-    if (st == GS_OK && (st = gs_compile__undo_quotients(best, options)) == GS_OK)
-        gs_ir_swap(ir, best);
-    gs_ir_free(best);
-    if (st == GS_OK)
-        show(options, "as it is cut into stages", ir);
-    return st;
+    if (!options->no_move)
+        GS_TRY(gs_compile__share_rows(best, options));
+    GS_TRY(gs_compile__undo_quotients(best, options));
+    gs_ir_swap(ir, best);
+    show(options, "as it is cut into stages", ir);
+    return GS_OK;
 }
 
 /* Parameters that gradients flow to: their pass is there now. */

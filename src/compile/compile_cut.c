@@ -24,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "compile/compile_internal.h"
@@ -764,21 +763,16 @@ static gs_status cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *op
 /* A number for each row costs an edge 4 bytes more, and a copy of the rows is not written. */
 gs_status gs_compile__cut(gs_cut **out, const gs_ir *ir, const gs_compile_options *options, bool search_more)
 {
-    gs_cut *c = NULL, *scaled = NULL;
-    gs_status st = gs_compile__check_stop(options);
+    GS_ENDS(gs_compile__cut_free_at) gs_cut *c = NULL;
+    GS_ENDS(gs_compile__cut_free_at) gs_cut *scaled = NULL;
 
-    if (st == GS_OK)
-        st = cut(&c, ir, options, search_more, false);
-
-    if (st == GS_OK && c->may_scale)
-        st = cut(&scaled, ir, options, search_more, true);
-    if (st != GS_OK) {
-        gs_compile__cut_free(c);
-        return st;
-    }
-    const bool better = scaled != NULL && scaled->cost < c->cost;
-    *out = better ? scaled : c;
-    gs_compile__cut_free(better ? c : scaled);
+    GS_TRY(gs_compile__check_stop(options));
+    GS_TRY(cut(&c, ir, options, search_more, false));
+    if (c->may_scale)
+        GS_TRY(cut(&scaled, ir, options, search_more, true));
+    gs_cut **const better = scaled != NULL && scaled->cost < c->cost ? &scaled : &c;
+    *out = *better;
+    *better = NULL;
     return GS_OK;
 }
 

@@ -1,7 +1,6 @@
 /* compile_emit.c - a cut graph to arrays, parameters and stages of a program. */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "compile/compile_internal.h"
 
@@ -48,20 +47,19 @@ static gs_status take_table(gs_program *p, uint32_t *array, const gs_node *n)
 static gs_status table_gradient(gs_program *p, uint32_t *array, const gs_ir *ir, uint32_t v)
 {
     gs_array a = {.dtype = GS_F32, .width = gs_ir_node(ir, v)->width, .store_id = -1, .result = true};
-    gs_status st = GS_OK;
 
     *array = GS_NONE;
-    for (uint32_t o = 0; o < gs_ir_outputs(ir) && st == GS_OK; o++) {
+    for (uint32_t o = 0; o < gs_ir_outputs(ir); o++) {
         const gs_output *const out = gs_ir_output(ir, o);
         if (out->kind != GS_OUTPUT_GRAD_ROWS || out->node != v)
             continue;
         const uint32_t t = find_table(p, gs_node_table(gs_ir_node(ir, out->param)));
         snprintf(a.name, sizeof(a.name), "d.%.60s", p->table[t].name);
         if (*array == GS_NONE) /* of several tables whose gradients are the same there is one */
-            st = gs_program_add_array(p, array, &a);
+            GS_TRY(gs_program_add_array(p, array, &a));
         p->table[t].gradient = *array;
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- sums over edges --------------------------------------------------- */
@@ -448,21 +446,21 @@ static gs_status emit_stored(gs_emitter *e, uint32_t v)
 {
     gs_array a = {.dtype = gs_compile__stored_type(e->c, v), .width = at(e, v)->width, .store_id = -1};
     char label[GS_IR_NAME_BYTES + 16];
-    gs_status st;
 
     for (uint32_t o = 0; o < gs_ir_outputs(e->c->ir); o++)
         if (gs_ir_output(e->c->ir, o)->kind == GS_OUTPUT_STORE && gs_ir_output(e->c->ir, o)->node == v) {
             if (e->options->layer && gs_ir_differentiated(e->c->ir)) {
                 snprintf(a.name, sizeof(a.name), "%s", GS_INPUT_GRAD);
-                st = gs_program_add_array(e->p, &e->array[v], &a);
+                GS_TRY(gs_program_add_array(e->p, &e->array[v], &a));
                 e->p->result[e->p->results++] = e->array[v];
-                return st;
+                return GS_OK;
             }
-            st = gs_compile__hoisted_name(e->c->ir, v, a.name, sizeof(a.name));
-            return st == GS_OK ? gs_program_add_array(e->p, &e->array[v], &a) : st;
+            GS_TRY(gs_compile__hoisted_name(e->c->ir, v, a.name, sizeof(a.name)));
+            return gs_program_add_array(e->p, &e->array[v], &a);
         }
-    if ((st = table_gradient(e->p, &e->array[v], e->c->ir, v)) != GS_OK || e->array[v] != GS_NONE)
-        return st;
+    GS_TRY(table_gradient(e->p, &e->array[v], e->c->ir, v));
+    if (e->array[v] != GS_NONE)
+        return GS_OK;
     describe(e, v, label);
     snprintf(a.name, sizeof(a.name), "%.15s.%.44s", e->options->pass, label);
     for (uint32_t k = GS_MAX(2u, 1 + same_label(e->p, a.name)); find_array(e->p, a.name) != GS_NONE; k++) {

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "compile/compile_internal.h"
 
 /* ---- isomorphic parameters --------------------------------------------- */

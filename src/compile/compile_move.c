@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "compile/compile_internal.h"
 
 /* ---- values had back --------------------------------------------------- */

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "ir/ir_internal.h"
 
 gs_ir *gs_ir_new(const char *source, bool fold)

@@ -9,7 +9,6 @@
  */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "ir/ir_internal.h"
 
 /* ---- the tape ---------------------------------------------------------- */
@@ -274,6 +273,8 @@ static uint32_t padded(const gs_tape *t, uint32_t g, uint32_t before, uint32_t b
 
 static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
+    static const gs_op transpose[GS_OP_COUNT] = {[GS_OP_FOLD] = GS_OP_EXPAND, [GS_OP_EXPAND] = GS_OP_FOLD,
+                                                 [GS_OP_ACROSS] = GS_OP_TILE, [GS_OP_TILE] = GS_OP_ACROSS};
     const uint32_t a = n->in[0], width = t->ir->node[a].width;
 
     switch (n->op) {
@@ -292,16 +293,10 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
         pass(t, i, a, padded(t, rows_of(t, g), n->site, width - n->site - n->width));
         return;
     case GS_OP_FOLD:
-        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_EXPAND, g, width));
-        return;
     case GS_OP_EXPAND:
-        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_FOLD, g, width));
-        return;
     case GS_OP_ACROSS:
-        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_TILE, g, width));
-        return;
     case GS_OP_TILE:
-        pass(t, i, a, gs_ir_resize(t->ir, GS_OP_ACROSS, g, width));
+        pass(t, i, a, gs_ir_resize(t->ir, transpose[n->op], g, width));
         return;
     default:
         break;
@@ -315,14 +310,26 @@ static void through_elementwise(gs_tape *t, uint32_t i, const gs_node *n, uint32
         pass(t, i, a, mul(t, g, slope(t, i, n)));
 }
 
-/* A product y = a W, W some arrangement of parameter w's numbers: da = g W', dw = a' g as they are arranged. */
-static void through_product(gs_tape *t, const gs_node *n, uint32_t g, gs_op back, gs_op outer, bool transposed)
+/* Products y = a W, W some arrangement of parameter w's numbers: da = g W', dw = a' g as they are arranged, or the
+ * transpose of that. */
+static const struct {
+    gs_op back, outer; /* 0: it is no such product */
+    bool transposed;
+} product[GS_OP_COUNT] = {
+    [GS_OP_MATMUL] = {GS_OP_MATMUL_T, GS_OP_OUTER, false}, [GS_OP_MATMUL_T] = {GS_OP_MATMUL, GS_OP_OUTER, true},
+    [GS_OP_MIX] = {GS_OP_MIX_T, GS_OP_MIX_OUTER, false},   [GS_OP_MIX_T] = {GS_OP_MIX, GS_OP_MIX_OUTER, true},
+    [GS_OP_FAN] = {GS_OP_FAN_T, GS_OP_FAN_OUTER, false},
+};
+
+static void through_product(gs_tape *t, const gs_node *n, uint32_t g)
 {
     const uint32_t a = n->in[0], w = n->in[1];
+    const bool transposed = product[n->op].transposed;
     if (!t->ir->node[w].fixed)
-        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, transposed ? bin(t, outer, g, a) : bin(t, outer, a, g), w);
+        gs_ir_add_output(t->ir, GS_OUTPUT_GRAD, bin(t, product[n->op].outer, transposed ? g : a, transposed ? a : g),
+                         w);
     if (t->needs[a])
-        flow(t, a, bin(t, back, g, w));
+        flow(t, a, bin(t, product[n->op].back, g, w));
 }
 
 /* The same edge by edge, y = x W[type]: the gradient of W has an edge pass of its own. */
@@ -357,32 +364,14 @@ static void through_dense(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 
 static void through_matmul(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
-    switch (n->op) {
-    case GS_OP_BY_TYPE:
+    if (n->op == GS_OP_BY_TYPE)
         through_by_type(t, i, n, g);
-        return;
-    case GS_OP_DENSE:
-    case GS_OP_DENSE_T:
+    else if (gs_op_is_dense(n->op))
         through_dense(t, i, n, g);
-        return;
-    case GS_OP_MATMUL:
-        through_product(t, n, g, GS_OP_MATMUL_T, GS_OP_OUTER, false);
-        return;
-    case GS_OP_MATMUL_T:
-        through_product(t, n, g, GS_OP_MATMUL, GS_OP_OUTER, true);
-        return;
-    case GS_OP_MIX:
-        through_product(t, n, g, GS_OP_MIX_T, GS_OP_MIX_OUTER, false);
-        return;
-    case GS_OP_MIX_T:
-        through_product(t, n, g, GS_OP_MIX, GS_OP_MIX_OUTER, true);
-        return;
-    case GS_OP_FAN:
-        through_product(t, n, g, GS_OP_FAN_T, GS_OP_FAN_OUTER, false);
-        return;
-    default:
+    else if (product[n->op].outer != 0)
+        through_product(t, n, g);
+    else
         gs_ir_error(t->ir, GS_EUNSUPPORTED, "%s has no derivative", gs_op_name(n->op));
-    }
 }
 
 /* softmax(score) as a value of edges, from what is kept of it. */

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "model/model_internal.h"
 
 /* ---- normalisation ----------------------------------------------------- */

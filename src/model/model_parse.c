@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "model/model_internal.h"
 
 /* ---- the parser -------------------------------------------------------- */
@@ -83,16 +82,16 @@ static gs_status skip_newlines(gs_parser *p)
     return GS_OK;
 }
 
-/* One more element in an array that grows by powers of two. */
-static gs_status grow_array(const gs_parser *p, void **array, uint32_t count, size_t size)
+/* One more element in an array that grows by powers of two, whose pointer is at `array`. */
+static gs_status grow_array(const gs_parser *p, void *array, uint32_t count, size_t size)
 {
     void *q;
     if (count > 0 && (count & (count - 1)) != 0)
         return GS_OK;
-    q = gs_realloc(*array, (count == 0 ? 1 : (size_t)count * 2) * size);
-    if (q == NULL)
+    memcpy(&q, array, sizeof(q));
+    if ((q = gs_realloc(q, (count == 0 ? 1 : (size_t)count * 2) * size)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", p->m->path);
-    *array = q;
+    memcpy(array, &q, sizeof(q));
     return GS_OK;
 }
 
@@ -131,7 +130,6 @@ static gs_status take_const(gs_parser *p)
     gs_text_const c = {0};
     gs_token name;
     const char *begin;
-    void *array = m->constant;
 
     GS_TRY(gs_parser__next(p));
     name = p->t;
@@ -154,8 +152,7 @@ static gs_status take_const(gs_parser *p)
     c.value = begin[0] == '-' ? -p->t.number : p->t.number;
     c.bytes = (size_t)(p->t.text + p->t.bytes - begin);
     GS_TRY(gs_parser__next(p));
-    GS_TRY(grow_array(p, &array, m->consts, sizeof(c)));
-    m->constant = array;
+    GS_TRY(grow_array(p, &m->constant, m->consts, sizeof(c)));
     m->constant[m->consts++] = c;
     return GS_OK;
 }
@@ -163,7 +160,6 @@ static gs_status take_const(gs_parser *p)
 gs_status gs_parser__dim(gs_parser *p, gs_dim *out)
 {
     float number;
-    gs_status st;
 
     out->line = p->t.line;
     out->column = p->t.column;
@@ -175,14 +171,15 @@ gs_status gs_parser__dim(gs_parser *p, gs_dim *out)
             if (!(number >= 1.0f && number <= 1e6f) || number != (float)(uint32_t)number)
                 return GS_PARSER_ERROR(p, "a width must be a whole number from 1 to 1000000");
             out->factor[out->factors].value = (uint32_t)number;
-            st = gs_parser__next(p);
+            GS_TRY(gs_parser__next(p));
         } else {
-            st = take_name(p, out->factor[out->factors].name, "a width (a name or a number)", true);
+            GS_TRY(take_name(p, out->factor[out->factors].name, "a width (a name or a number)", true));
         }
         out->factors++;
-        const bool plus = st == GS_OK && is_char(p, '+');
-        if (st != GS_OK || (!plus && !is_char(p, '*')) || (st = gs_parser__next(p)) != GS_OK)
-            return st;
+        const bool plus = is_char(p, '+');
+        if (!plus && !is_char(p, '*'))
+            return GS_OK;
+        GS_TRY(gs_parser__next(p));
         if (out->factors < GS_DIM_FACTORS)
             out->factor[out->factors].plus = plus;
     }
@@ -237,14 +234,14 @@ static gs_status parse_second_number(gs_parser *p, gs_expr *e)
 static gs_status parse_over_types(gs_parser *p, gs_expr *e)
 {
     static const char *const words[] = {"sum", "mean", "max", "min", "softmax", "concat"};
-    gs_status st = gs_parser__next(p);
 
-    for (size_t i = 0; st == GS_OK && i < sizeof(words) / sizeof(words[0]); i++)
+    GS_TRY(gs_parser__next(p));
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (gs_parser__is_word(p, words[i])) {
             snprintf(e->prefix, sizeof(e->prefix), "%s", words[i]);
             return gs_parser__next(p);
         }
-    return st != GS_OK ? st : gs_parser__expected(p, "'sum', 'mean', 'max', 'min', 'softmax' or 'concat', over types");
+    return gs_parser__expected(p, "'sum', 'mean', 'max', 'min', 'softmax' or 'concat', over types");
 }
 
 static gs_status parse_over(gs_parser *p, gs_expr *e)
@@ -255,8 +252,8 @@ static gs_status parse_over(gs_parser *p, gs_expr *e)
         e->over = GS_OVER_TYPE;
     else
         return gs_parser__expected(p, "'self' or 'type'");
-    const gs_status st = gs_parser__next(p);
-    return st == GS_OK && e->over == GS_OVER_TYPE && is_char(p, ',') ? parse_over_types(p, e) : st;
+    GS_TRY(gs_parser__next(p));
+    return e->over == GS_OVER_TYPE && is_char(p, ',') ? parse_over_types(p, e) : GS_OK;
 }
 
 /* part(a, K, N): the K-th of N equal parts, from 0. */
@@ -270,21 +267,23 @@ static gs_status parse_which_part(gs_parser *p, gs_expr *e)
 /* concat(a, b, c) is concat(concat(a, b), c). */
 static gs_status parse_more_columns(gs_parser *p, gs_expr *e)
 {
-    gs_status st = GS_OK;
-    while (st == GS_OK && is_char(p, ','))
-        if ((st = add_expr(p, &e->a, e)) == GS_OK && (st = gs_parser__next(p)) == GS_OK)
-            st = parse_expr(p, &e->b);
-    return st;
+    while (is_char(p, ',')) {
+        GS_TRY(add_expr(p, &e->a, e));
+        GS_TRY(gs_parser__next(p));
+        GS_TRY(parse_expr(p, &e->b));
+    }
+    return GS_OK;
 }
 
 /* After the first and its comma. */
 static gs_status parse_operands(gs_parser *p, gs_expr *e, uint32_t operands)
 {
-    gs_status st = parse_expr(p, &e->b);
-    if (st == GS_OK && strcmp(e->name, "concat") == 0)
+    GS_TRY(parse_expr(p, &e->b));
+    if (strcmp(e->name, "concat") == 0)
         return parse_more_columns(p, e);
-    if (st != GS_OK || operands < 3 || (st = gs_parser__take_char(p, ',')) != GS_OK)
-        return st;
+    if (operands < 3)
+        return GS_OK;
+    GS_TRY(gs_parser__take_char(p, ','));
     return parse_expr(p, &e->c);
 }
 
@@ -319,14 +318,12 @@ static gs_status parse_arguments(gs_parser *p, gs_expr *e)
 /* "[" "e.type" "]": whose type it is */
 static gs_status parse_type(gs_parser *p, char *end)
 {
-    gs_status st = gs_parser__next(p);
-    if (st == GS_OK && !gs_parser__is_word(p, "e.type") && !gs_parser__is_word(p, "u.type") &&
-        !gs_parser__is_word(p, "v.type"))
-        st = gs_parser__expected(p, "'e.type', 'u.type' or 'v.type'");
+    GS_TRY(gs_parser__next(p));
+    if (!gs_parser__is_word(p, "e.type") && !gs_parser__is_word(p, "u.type") && !gs_parser__is_word(p, "v.type"))
+        return gs_parser__expected(p, "'e.type', 'u.type' or 'v.type'");
     *end = p->t.text[0];
-    if (st == GS_OK && (st = gs_parser__next(p)) == GS_OK)
-        st = gs_parser__take_char(p, ']');
-    return st;
+    GS_TRY(gs_parser__next(p));
+    return gs_parser__take_char(p, ']');
 }
 
 /* LAYER "(" expr "," dim ")", from its bracket on. */
@@ -342,9 +339,7 @@ static gs_status parse_layer_call(gs_parser *p, gs_expr *e)
         return gs_parser__expected(p, "',' and the layer's width");
     GS_TRY(gs_parser__next(p));
     GS_TRY(gs_parser__dim(p, &dim));
-    void *array = m->dim; /* now: layers in the expression have grown it */
-    GS_TRY(grow_array(p, &array, m->dims, sizeof(dim)));
-    m->dim = array;
+    GS_TRY(grow_array(p, &m->dim, m->dims, sizeof(dim)));
     e->dim = m->dims;
     m->dim[m->dims++] = dim;
     return gs_parser__take_char(p, ')');
@@ -364,68 +359,66 @@ static bool is_layer(const gs_parser *p, gs_expr *e)
 /* input(TYPE)[number], from its bracket on. */
 static gs_status parse_input(gs_parser *p, gs_expr *e)
 {
-    gs_status st = gs_parser__next(p);
-
     e->kind = GS_EXPR_INPUT;
-    if (st != GS_OK || (st = take_name(p, e->prefix, "a type of vertices", true)) != GS_OK ||
-        (st = gs_parser__take_char(p, ')')) != GS_OK || !is_char(p, '['))
-        return st;
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(take_name(p, e->prefix, "a type of vertices", true));
+    GS_TRY(gs_parser__take_char(p, ')'));
+    if (!is_char(p, '['))
+        return GS_OK;
     e->has_number = true;
-    if ((st = gs_parser__next(p)) == GS_OK && (st = gs_parser__take_number(p, &e->number, false, "a width")) == GS_OK)
-        st = gs_parser__take_char(p, ']');
-    return st;
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(gs_parser__take_number(p, &e->number, false, "a width"));
+    return gs_parser__take_char(p, ']');
 }
 
 static gs_status parse_named(gs_parser *p, uint32_t *out)
 {
     const gs_text_const *const constant = constant_next(p);
     gs_expr e = expr_at(p, constant != NULL ? GS_EXPR_NUMBER : GS_EXPR_NAME);
-    gs_status st = take_name(p, e.name, "a name", true);
 
+    GS_TRY(take_name(p, e.name, "a name", true));
     if (constant != NULL) {
         e.number = constant->value;
-    } else if (st == GS_OK && is_char(p, '[')) {
+    } else if (is_char(p, '[')) {
         e.kind = GS_EXPR_PICK;
-        st = parse_type(p, &e.end);
-
-    } else if (st == GS_OK && is_char(p, '(') && is_layer(p, &e)) {
-        st = parse_layer_call(p, &e);
-    } else if (st == GS_OK && is_char(p, '(') && strcmp(e.name, "input") == 0) {
-        st = parse_input(p, &e);
-    } else if (st == GS_OK && is_char(p, '(')) {
+        GS_TRY(parse_type(p, &e.end));
+    } else if (is_char(p, '(') && is_layer(p, &e)) {
+        GS_TRY(parse_layer_call(p, &e));
+    } else if (is_char(p, '(') && strcmp(e.name, "input") == 0) {
+        GS_TRY(parse_input(p, &e));
+    } else if (is_char(p, '(')) {
         e.kind = GS_EXPR_CALL;
-        if ((st = gs_parser__next(p)) == GS_OK)
-            st = parse_arguments(p, &e);
+        GS_TRY(gs_parser__next(p));
+        GS_TRY(parse_arguments(p, &e));
     }
-    return st == GS_OK ? add_expr(p, out, &e) : st;
+    return add_expr(p, out, &e);
 }
 
 static gs_status parse_sign(gs_parser *p, uint32_t *out)
 {
     gs_expr e = expr_at(p, GS_EXPR_NUMBER);
-    gs_status st;
 
     if (p->depth == GS_TEXT_MAX_DEPTH)
         return GS_PARSER_ERROR(p, "nested deeper than %u", GS_TEXT_MAX_DEPTH);
-    p->depth++;
+    p->depth++; /* a failure ends the text */
     if (is_char(p, '-')) {
         e.kind = GS_EXPR_NEG;
-        if ((st = gs_parser__next(p)) == GS_OK && (st = parse_sign(p, &e.a)) == GS_OK)
-            st = add_expr(p, out, &e);
+        GS_TRY(gs_parser__next(p));
+        GS_TRY(parse_sign(p, &e.a));
+        GS_TRY(add_expr(p, out, &e));
     } else if (is_char(p, '(')) {
-        if ((st = gs_parser__next(p)) == GS_OK && (st = parse_expr(p, out)) == GS_OK)
-            st = gs_parser__take_char(p, ')');
+        GS_TRY(gs_parser__next(p));
+        GS_TRY(parse_expr(p, out));
+        GS_TRY(gs_parser__take_char(p, ')'));
     } else if (p->t.kind == GS_TOKEN_NUMBER) {
         e.number = p->t.number;
-        if ((st = gs_parser__next(p)) == GS_OK)
-            st = add_expr(p, out, &e);
-    } else if (p->t.kind == GS_TOKEN_NAME) {
-        st = parse_named(p, out);
+        GS_TRY(gs_parser__next(p));
+        GS_TRY(add_expr(p, out, &e));
     } else {
-        st = gs_parser__expected(p, "an expression");
+        GS_TRY(p->t.kind == GS_TOKEN_NAME ? parse_named(p, out) : gs_parser__expected(p, "an expression"));
     }
     p->depth--;
-    return st;
+    return GS_OK;
 }
 
 static gs_status parse_matmul(gs_parser *p, uint32_t *out)
@@ -478,35 +471,35 @@ static gs_status parse_infix(gs_parser *p, uint32_t *out, gs_op op, gs_status (*
 
 static gs_status parse_term(gs_parser *p, uint32_t *out)
 {
-    gs_status st = parse_sign(p, out);
     gs_op op = GS_OP_COUNT;
 
-    while (st == GS_OK && (is_char(p, '@') || is_sign(p, GS_BINDS_PRODUCT, &op)))
-        st = is_char(p, '@') ? parse_matmul(p, out) : parse_infix(p, out, op, parse_sign);
-    return st;
+    GS_TRY(parse_sign(p, out));
+    while (is_char(p, '@') || is_sign(p, GS_BINDS_PRODUCT, &op))
+        GS_TRY(is_char(p, '@') ? parse_matmul(p, out) : parse_infix(p, out, op, parse_sign));
+    return GS_OK;
 }
 
 static gs_status parse_sum(gs_parser *p, uint32_t *out)
 {
-    gs_status st = parse_term(p, out);
     gs_op op;
 
-    while (st == GS_OK && is_sign(p, GS_BINDS_SUM, &op))
-        st = parse_infix(p, out, op, parse_term);
-    return st;
+    GS_TRY(parse_term(p, out));
+    while (is_sign(p, GS_BINDS_SUM, &op))
+        GS_TRY(parse_infix(p, out, op, parse_term));
+    return GS_OK;
 }
 
 /* a < b < c would compare 0 or 1 with c: who means that writes brackets. */
 static gs_status parse_expr(gs_parser *p, uint32_t *out)
 {
-    gs_status st = parse_sum(p, out);
     gs_op op;
 
-    if (st == GS_OK && is_sign(p, GS_BINDS_COMPARISON, &op))
-        st = parse_infix(p, out, op, parse_sum);
-    if (st == GS_OK && is_sign(p, GS_BINDS_COMPARISON, &op))
-        return GS_PARSER_ERROR(p, "comparisons do not follow one another; put one of them in brackets");
-    return st;
+    GS_TRY(parse_sum(p, out));
+    if (is_sign(p, GS_BINDS_COMPARISON, &op))
+        GS_TRY(parse_infix(p, out, op, parse_sum));
+    return is_sign(p, GS_BINDS_COMPARISON, &op)
+               ? GS_PARSER_ERROR(p, "comparisons do not follow one another; put one of them in brackets")
+               : GS_OK;
 }
 
 /* ---- statements -------------------------------------------------------- */
@@ -538,7 +531,6 @@ static gs_status check_new_name(const gs_parser *p, const gs_text_layer *l, cons
 static gs_status parse_shape(gs_parser *p, gs_text_layer *l, bool fixed)
 {
     gs_text_param q = {.line = p->t.line, .column = p->t.column, .fixed = fixed};
-    void *array = l->param;
 
     GS_TRY(take_name(p, q.name, "a parameter's name", true));
     GS_TRY(check_new_name(p, l, q.name, q.line, q.column, false));
@@ -550,8 +542,7 @@ static gs_status parse_shape(gs_parser *p, gs_text_layer *l, bool fixed)
         GS_TRY(gs_parser__next(p));
     }
     GS_TRY(gs_parser__take_char(p, ']'));
-    GS_TRY(grow_array(p, &array, l->params, sizeof(q)));
-    l->param = array;
+    GS_TRY(grow_array(p, &l->param, l->params, sizeof(q)));
     l->param[l->params++] = q;
     return GS_OK;
 }
@@ -589,10 +580,7 @@ static gs_status take_edge_name(gs_parser *p, char out[GS_TEXT_NAME])
 
 static gs_status add_statement(const gs_parser *p, gs_text_layer *l, const gs_statement *s)
 {
-    void *array = l->statement;
-
-    GS_TRY(grow_array(p, &array, l->statements, sizeof(*s)));
-    l->statement = array;
+    GS_TRY(grow_array(p, &l->statement, l->statements, sizeof(*s)));
     l->statement[l->statements++] = *s;
     return GS_OK;
 }
@@ -614,14 +602,12 @@ static gs_status parse_assign(gs_parser *p, gs_text_layer *l)
     gs_statement a = {.kind = GS_STATEMENT_ASSIGN, .line = p->t.line, .column = p->t.column};
     const bool again = open_repeat(l) != GS_TEXT_NONE;
     const bool of_edges = l == p->m->network && p->t.bytes > 2 && memcmp(p->t.text, "e.", 2) == 0;
-    gs_status st;
 
-    if (of_edges)
-        st = take_edge_name(p, a.name);
-    else if ((st = take_name(p, a.name, "a variable's name", false)) == GS_OK)
-        st = check_new_name(p, l, a.name, a.line, a.column, again);
-    if (st != GS_OK || (st = gs_parser__take_char(p, '=')) != GS_OK || (st = parse_expr(p, &a.expr)) != GS_OK)
-        return st;
+    GS_TRY(of_edges ? take_edge_name(p, a.name) : take_name(p, a.name, "a variable's name", false));
+    if (!of_edges)
+        GS_TRY(check_new_name(p, l, a.name, a.line, a.column, again));
+    GS_TRY(gs_parser__take_char(p, '='));
+    GS_TRY(parse_expr(p, &a.expr));
     return add_statement(p, l, &a);
 }
 
@@ -704,6 +690,14 @@ static gs_status parse_body(gs_parser *p, gs_text_layer *l)
     }
 }
 
+/* "[" dim "]" */
+static gs_status parse_width(gs_parser *p, gs_dim *dim)
+{
+    GS_TRY(gs_parser__take_char(p, '['));
+    GS_TRY(gs_parser__dim(p, dim));
+    return gs_parser__take_char(p, ']');
+}
+
 /* { "," e.NAME "[" dim "]" } */
 static gs_status parse_edge_values(gs_parser *p, gs_text_edge *edge, uint32_t *edges)
 {
@@ -728,39 +722,35 @@ static gs_status parse_edge_values(gs_parser *p, gs_text_edge *edge, uint32_t *e
 static gs_status parse_header_and_body(gs_parser *p, gs_text_layer *l)
 {
     const gs_model *const m = p->m;
-    gs_status st;
 
     l->first_expr = m->exprs;
-    if ((st = gs_parser__take_char(p, '(')) != GS_OK ||
-        (st = take_name(p, l->input, "the input's name", false)) != GS_OK ||
-        (st = gs_parser__take_char(p, '[')) != GS_OK || (st = gs_parser__dim(p, &l->in)) != GS_OK ||
-        (st = gs_parser__take_char(p, ']')) != GS_OK ||
-        (st = parse_edge_values(p, l->edge_in, &l->edges_in)) != GS_OK || (st = gs_parser__take_char(p, ')')) != GS_OK)
-        return st;
+    GS_TRY(gs_parser__take_char(p, '('));
+    GS_TRY(take_name(p, l->input, "the input's name", false));
+    GS_TRY(parse_width(p, &l->in));
+    GS_TRY(parse_edge_values(p, l->edge_in, &l->edges_in));
+    GS_TRY(gs_parser__take_char(p, ')'));
     if (gs_model__is_reserved(l->input))
         return gs_model__error(m->text, l->line, l->column, "the layer's input cannot be called '%s'", l->input);
     if (p->t.kind != GS_TOKEN_ARROW)
         return gs_parser__expected(p, "'->'");
-    if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__take_char(p, '[')) != GS_OK ||
-        (st = gs_parser__dim(p, &l->out)) != GS_OK || (st = gs_parser__take_char(p, ']')) != GS_OK ||
-        (st = parse_edge_values(p, l->edge_out, &l->edges_out)) != GS_OK ||
-        (st = gs_parser__take_char(p, ':')) != GS_OK || (st = end_of_line(p)) != GS_OK)
-        return st;
-    st = parse_body(p, l);
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(parse_width(p, &l->out));
+    GS_TRY(parse_edge_values(p, l->edge_out, &l->edges_out));
+    GS_TRY(gs_parser__take_char(p, ':'));
+    GS_TRY(end_of_line(p));
+    GS_TRY(parse_body(p, l));
     l->end_expr = m->exprs;
-    return st;
+    return GS_OK;
 }
 
 static gs_status parse_layer(gs_parser *p)
 {
     gs_model *m = p->m;
     gs_text_layer *l;
-    void *array = m->layer;
 
     if (!gs_parser__is_word(p, "layer"))
         return gs_parser__expected(p, m->layers == 0 ? "'layer'" : "'layer' or 'network'");
-    GS_TRY(grow_array(p, &array, m->layers, sizeof(*m->layer)));
-    m->layer = array;
+    GS_TRY(grow_array(p, &m->layer, m->layers, sizeof(*m->layer)));
     l = &m->layer[m->layers++]; /* freed by gs_model_close() from here on */
     memset(l, 0, sizeof(*l));
     l->line = p->t.line;
@@ -774,7 +764,6 @@ static gs_status parse_layer(gs_parser *p)
 static gs_status parse_network(gs_parser *p)
 {
     gs_text_layer *const l = gs_calloc(1, sizeof(*l));
-    gs_status st;
 
     if (l == NULL)
         return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", p->m->path);
@@ -782,33 +771,30 @@ static gs_status parse_network(gs_parser *p)
     memcpy(l->name, "network", sizeof("network"));
     l->line = p->t.line;
     l->column = p->t.column;
-    if ((st = gs_parser__next(p)) != GS_OK || (st = parse_header_and_body(p, l)) != GS_OK ||
-        (st = skip_newlines(p)) != GS_OK || p->t.kind == GS_TOKEN_END)
-        return st;
-    return gs_parser__expected(p, "the end of the text behind the network");
+    GS_TRY(gs_parser__next(p));
+    GS_TRY(parse_header_and_body(p, l));
+    GS_TRY(skip_newlines(p));
+    return p->t.kind == GS_TOKEN_END ? GS_OK : gs_parser__expected(p, "the end of the text behind the network");
 }
 
 static gs_status parse_const(gs_parser *p)
 {
-    const gs_status st = take_const(p);
-    return st == GS_OK ? end_of_line(p) : st;
+    GS_TRY(take_const(p));
+    return end_of_line(p);
 }
 
 gs_status gs_model__parse(gs_model *m)
 {
     gs_parser p = {.m = m, .lexer = {.whole = m->text, .line = 1, .column = 1}};
-    gs_status st;
 
     p.lexer.text = gs_text_bytes(m->text, &p.lexer.bytes);
-    st = gs_parser__next(&p);
-    if (st == GS_OK)
-        st = skip_newlines(&p);
-    while (st == GS_OK && p.t.kind != GS_TOKEN_END) {
-        st = gs_parser__is_word(&p, "const")                        ? parse_const(&p)
-             : m->layers > 0 && gs_parser__is_word(&p, "network") ? parse_network(&p)
-                                                                   : parse_layer(&p);
-        if (st == GS_OK)
-            st = skip_newlines(&p);
+    GS_TRY(gs_parser__next(&p));
+    GS_TRY(skip_newlines(&p));
+    while (p.t.kind != GS_TOKEN_END) {
+        GS_TRY(gs_parser__is_word(&p, "const")                        ? parse_const(&p)
+               : m->layers > 0 && gs_parser__is_word(&p, "network") ? parse_network(&p)
+                                                                     : parse_layer(&p));
+        GS_TRY(skip_newlines(&p));
     }
-    return st == GS_OK && m->layers == 0 ? GS_PARSER_ERROR(&p, "the text has no layer") : st;
+    return m->layers > 0 ? GS_OK : GS_PARSER_ERROR(&p, "the text has no layer");
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "model/model_internal.h"
 
 /* A text that grows. Sticky: once memory is short nothing more is written. */

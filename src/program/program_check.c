@@ -1,6 +1,5 @@
 /* program_check.c - does the data obey what program.h says? */
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "base/alloc.h"
 #include "program/program.h"
@@ -12,8 +11,6 @@ typedef struct gs_checker {
     bool *reg_ready;       /* registers of the stage written so far */
     uint32_t *made;        /* [params] of a statistic: the stage of this pass that makes it, or GS_NONE */
 } gs_checker;
-
-#define FAIL(c, ...) fail(c, __VA_ARGS__)
 
 /* Records what is wrong, with the stage and instruction; GS_EINVAL. */
 static gs_status fail(const gs_checker *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -53,13 +50,13 @@ static gs_status check_width(const gs_checker *c, const gs_instr *i, uint32_t in
         fits = width != 0 && in % width == 0;
     else if (form == GS_FORM_MORE)
         fits = width != 0 && width % in == 0;
-    return fits ? GS_OK : FAIL(c, "%s gives width %u, its register has %u", gs_op_name(i->op), in, width);
+    return fits ? GS_OK : fail(c, "%s gives width %u, its register has %u", gs_op_name(i->op), in, width);
 }
 
 static gs_status check_probability(const gs_checker *c, const gs_instr *i)
 {
     if (!(i->alpha >= 0.0f && i->alpha < 1.0f))
-        return FAIL(c, "%s with p = %g", gs_op_name(i->op), (double)i->alpha);
+        return fail(c, "%s with p = %g", gs_op_name(i->op), (double)i->alpha);
     return GS_OK;
 }
 
@@ -70,11 +67,11 @@ static gs_status check_probability(const gs_checker *c, const gs_instr *i)
 static gs_status check_sum_reg(const gs_checker *c, const gs_stage *s, uint32_t i, uint32_t r, uint32_t width)
 {
     if (r >= s->regs)
-        return FAIL(c, "sum %u: register %u does not exist", i, r);
+        return fail(c, "sum %u: register %u does not exist", i, r);
     if (s->reg[r].kind != GS_REG_SUM || s->reg[r].width != width)
-        return FAIL(c, "sum %u: register %u is no sum of %u elements", i, r, width);
+        return fail(c, "sum %u: register %u is no sum of %u elements", i, r, width);
     if (c->reg_ready[r])
-        return FAIL(c, "sum %u: register %u has two sums", i, r);
+        return fail(c, "sum %u: register %u has two sums", i, r);
     c->reg_ready[r] = true;
     return GS_OK;
 }
@@ -95,19 +92,19 @@ static gs_status check_edge_sum(const gs_checker *c, const gs_stage *s, uint32_t
 
     const bool two = m->kind == GS_SUM_ATTEND || gs_sum_is_held(m->kind);
     if (m->value >= s->edge_regs || (two && m->score >= s->edge_regs))
-        return FAIL(c, "sum %u: edge register %u does not exist", i, m->value >= s->edge_regs ? m->value : m->score);
+        return fail(c, "sum %u: edge register %u does not exist", i, m->value >= s->edge_regs ? m->value : m->score);
     if (is_id(c, s, m->value) || (two && is_id(c, s, m->score)))
-        return FAIL(c, "sum %u: of input ids", i);
+        return fail(c, "sum %u: of input ids", i);
     if (m->self && (!gs_sum_of_rows(&rows, s, i) || rows.types != GS_TYPES_NONE))
-        return FAIL(c, "sum %u: only a sum of rows takes the own row", i);
+        return fail(c, "sum %u: only a sum of rows takes the own row", i);
     if (m->kind == GS_SUM_ADD_TYPE && (m->reg >= s->regs || s->reg[m->reg].width % s->edge_reg[m->value].width != 0))
-        return FAIL(c, "sum %u: %u elements do not split by type", i, s->edge_reg[m->value].width);
+        return fail(c, "sum %u: %u elements do not split by type", i, s->edge_reg[m->value].width);
     if (gs_sum_is_held(m->kind) && s->edge_reg[m->score].width != 1)
-        return FAIL(c, "sum %u: %u numbers of an edge's source", i, s->edge_reg[m->score].width);
+        return fail(c, "sum %u: %u numbers of an edge's source", i, s->edge_reg[m->score].width);
     if (m->kind == GS_SUM_ATTEND) {
         heads = s->edge_reg[m->score].width;
         if (s->edge_reg[m->value].width % heads != 0)
-            return FAIL(c, "sum %u: %u scores for values of %u elements", i, heads, s->edge_reg[m->value].width);
+            return fail(c, "sum %u: %u scores for values of %u elements", i, heads, s->edge_reg[m->value].width);
         if (check_sum_reg(c, s, i, m->lse, heads) != GS_OK)
             return GS_EINVAL;
     }
@@ -128,13 +125,13 @@ static gs_status check_outer(const gs_checker *c, const gs_stage *s, uint32_t i)
     const gs_sum *m = &s->sum[i];
     const gs_param *w;
     if (m->value >= s->edge_regs || m->score >= s->edge_regs || m->weight >= c->p->params)
-        return FAIL(c, "sum %u: an outer product without its registers or its weight", i);
+        return fail(c, "sum %u: an outer product without its registers or its weight", i);
     w = &c->p->param[m->weight];
     const uint32_t rows = s->edge_reg[m->score].width, cols = s->edge_reg[m->value].width;
     const bool fits =
         m->dense ? is_part(w, rows, cols, m->site) : w->dims == 2 && w->cols == cols && w->rows % rows == 0;
     if (!fits || is_id(c, s, m->value) || is_id(c, s, m->score) || m->self)
-        return FAIL(c, "sum %u: rows of %u and %u elements do not fit %s[%u, %u]", i, s->edge_reg[m->score].width,
+        return fail(c, "sum %u: rows of %u and %u elements do not fit %s[%u, %u]", i, s->edge_reg[m->score].width,
                     s->edge_reg[m->value].width, w->name, w->rows, w->cols);
     return check_sum_reg(c, s, i, m->reg, 1);
 }
@@ -148,49 +145,43 @@ static gs_status check_sequence(const gs_checker *c, const gs_stage *s)
     uint32_t h;
 
     if (s->sums != 1 || s->edge_instrs != 0 || s->direction != 0 || m->self)
-        return FAIL(c, "an lstm has a stage for itself, over in-edges");
+        return fail(c, "an lstm has a stage for itself, over in-edges");
     if (m->value >= s->edge_regs || (back && m->score >= s->edge_regs) || m->weight >= c->p->params)
-        return FAIL(c, "an lstm without its registers or its weight");
+        return fail(c, "an lstm without its registers or its weight");
     w = &c->p->param[m->weight];
     h = w->cols;
     if (w->dims != 2 || w->rows != 4 * h || s->edge_reg[m->value].width != 4 * h ||
         s->edge_reg[m->value].kind != GS_EDGE_OPERAND)
-        return FAIL(c, "lstm: gates of %u elements do not fit %s[%u, %u]", s->edge_reg[m->value].width, w->name,
+        return fail(c, "lstm: gates of %u elements do not fit %s[%u, %u]", s->edge_reg[m->value].width, w->name,
                     w->rows, w->cols);
     if (!back)
         return check_sum_reg(c, s, 0, m->reg, h);
     if (m->reg != GS_NONE || s->edge_reg[m->score].kind != GS_EDGE_TARGET || s->edge_reg[m->score].width != h)
-        return FAIL(c, "lstm_back: the gradient of the state is no row of %u elements at the target", h);
+        return fail(c, "lstm_back: the gradient of the state is no row of %u elements at the target", h);
     if (m->array >= c->p->arrays || c->p->array[m->array].store_id >= 0 || c->p->array[m->array].width != 4 * h)
-        return FAIL(c, "lstm_back: its result is no array of %u elements of the run", 4 * h);
+        return fail(c, "lstm_back: its result is no array of %u elements of the run", 4 * h);
     if (c->array_ready[m->array])
-        return FAIL(c, "array %s is stored twice", c->p->array[m->array].name);
+        return fail(c, "array %s is stored twice", c->p->array[m->array].name);
     return GS_OK;
 }
 
 static gs_status check_sums(const gs_checker *c, const gs_stage *s)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t i = 0; i < s->sums && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < s->sums; i++) {
         const gs_sum *m = &s->sum[i];
         const bool own = m->kind == GS_SUM_ADD_TYPE; /* the sum's own width */
         if ((unsigned)m->kind >= GS_SUM_KINDS)
-            return FAIL(c, "sum %u has no kind", i);
+            return fail(c, "sum %u has no kind", i);
         if (gs_sum_is_sequence(m))
             return check_sequence(c, s);
-        if (m->kind == GS_SUM_OUTER) {
-            st = check_outer(c, s, i);
-            continue;
-        }
-        st = check_edge_sum(c, s, i);
-        if (st == GS_OK)
-            st = check_sum_reg(c, s, i, m->reg,
-                               own                       ? s->reg[m->reg].width
-                               : gs_sum_is_held(m->kind) ? 3 * s->edge_reg[m->value].width
-                                                         : s->edge_reg[m->value].width);
+        GS_TRY(m->kind == GS_SUM_OUTER ? check_outer(c, s, i) : check_edge_sum(c, s, i));
+        if (m->kind != GS_SUM_OUTER)
+            GS_TRY(check_sum_reg(c, s, i, m->reg,
+                                 own                       ? s->reg[m->reg].width
+                                 : gs_sum_is_held(m->kind) ? 3 * s->edge_reg[m->value].width
+                                                           : s->edge_reg[m->value].width));
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- edge programs ---- */
@@ -225,23 +216,23 @@ static gs_status check_edge_regs(const gs_checker *c, const gs_stage *s, bool *r
         const gs_edge_reg *g = &s->edge_reg[r];
         const bool rows = g->kind == GS_EDGE_OPERAND || g->kind == GS_EDGE_TARGET;
         if (g->width == 0 || (unsigned)g->kind >= GS_EDGE_REG_KINDS)
-            return FAIL(c, "edge register %u has no kind or width", r);
+            return fail(c, "edge register %u has no kind or width", r);
         ready[r] = g->kind != GS_EDGE_TEMP;
         if (g->kind == GS_EDGE_WEIGHT && g->width != 1)
-            return FAIL(c, "edge register %u: a weight has width 1", r);
+            return fail(c, "edge register %u: a weight has width 1", r);
         if (g->kind == GS_EDGE_FEATURES && (g->width > g->columns || g->first > g->columns - g->width))
-            return FAIL(c, "edge register %u: an edge has %u features", r, g->columns);
+            return fail(c, "edge register %u: an edge has %u features", r, g->columns);
         if (!rows && g->array != GS_NONE)
-            return FAIL(c, "edge register %u names an array", r);
+            return fail(c, "edge register %u names an array", r);
         if (!rows)
             continue;
         if (g->array >= c->p->arrays)
-            return FAIL(c, "edge register %u: array %u does not exist", r, g->array);
+            return fail(c, "edge register %u: array %u does not exist", r, g->array);
         if (!has_type(c, s, r) || (g->typed && is_id(c, s, r)) ||
             (g->typed ? c->p->array[g->array].width % g->width != 0 : c->p->array[g->array].width != g->width))
-            return FAIL(c, "edge register %u does not fit array %s", r, c->p->array[g->array].name);
+            return fail(c, "edge register %u does not fit array %s", r, c->p->array[g->array].name);
         if (!c->array_ready[g->array])
-            return FAIL(c, "edge register %u: array %s is not written yet", r, c->p->array[g->array].name);
+            return fail(c, "edge register %u: array %s is not written yet", r, c->p->array[g->array].name);
     }
     return GS_OK;
 }
@@ -255,7 +246,7 @@ static uint32_t edge_operand_width(const gs_checker *c, const gs_stage *s, const
         return c->p->param[o->index].cols;
     if (o->kind == GS_FROM_REG && o->index < s->edge_regs && ready[o->index] && !is_id(c, s, o->index))
         return s->edge_reg[o->index].width;
-    FAIL(c, "edge program: an operand is missing, not written yet or a matrix");
+    fail(c, "edge program: an operand is missing, not written yet or a matrix");
     return 0;
 }
 
@@ -267,10 +258,10 @@ static gs_status check_edge_mask(const gs_checker *c, const gs_stage *s, const g
         const gs_edge_reg_kind end = (k == 0) == (s->direction == 0) ? GS_EDGE_OPERAND : GS_EDGE_TARGET;
         if (o[k]->kind != GS_FROM_REG || o[k]->index >= s->edge_regs || !is_id(c, s, o[k]->index) ||
             s->edge_reg[o[k]->index].kind != end)
-            return FAIL(c, "%s needs input ids of the source and of the destination", gs_op_name(i->op));
+            return fail(c, "%s needs input ids of the source and of the destination", gs_op_name(i->op));
     }
     if (i->op == GS_OP_IS_LOOP)
-        return s->edge_reg[i->dst].width == 1 ? GS_OK : FAIL(c, "is_loop is one number wide");
+        return s->edge_reg[i->dst].width == 1 ? GS_OK : fail(c, "is_loop is one number wide");
     return check_probability(c, i);
 }
 
@@ -284,16 +275,16 @@ static gs_status check_by_type(const gs_checker *c, const gs_stage *s, const gs_
 
     if (i->a.kind != GS_FROM_REG || i->a.index >= s->edge_regs || !ready[i->a.index] || is_id(c, s, i->a.index) ||
         i->b.kind != GS_FROM_PARAM || i->b.index >= c->p->params)
-        return FAIL(c, "%s: no register and matrices of the types", gs_op_name(i->op));
+        return fail(c, "%s: no register and matrices of the types", gs_op_name(i->op));
     w = &c->p->param[i->b.index];
     in = s->edge_reg[i->a.index].width;
     if (gs_op_is_dense(i->op))
         return is_part(w, back ? out : in, back ? in : out, i->site)
                    ? GS_OK
-                   : FAIL(c, "%s: %u to %u elements by %s[%u, %u]", gs_op_name(i->op), in, out, w->name, w->rows,
+                   : fail(c, "%s: %u to %u elements by %s[%u, %u]", gs_op_name(i->op), in, out, w->name, w->rows,
                           w->cols);
     if (w->dims != 2 || w->cols != (back ? in : out) || w->rows % (back ? out : in) != 0)
-        return FAIL(c, "%s: %u to %u elements by %s[%u, %u]", gs_op_name(i->op), in, out, w->name, w->rows, w->cols);
+        return fail(c, "%s: %u to %u elements by %s[%u, %u]", gs_op_name(i->op), in, out, w->name, w->rows, w->cols);
     return GS_OK;
 }
 
@@ -305,13 +296,13 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
     bool rows = false;
 
     if (!known || !gs_op_is(i->op, GS_FACT_EDGE))
-        return FAIL(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
+        return fail(c, "%s is no instruction of an edge program", known ? gs_op_name(i->op) : "this");
     if (i->dst >= s->edge_regs || s->edge_reg[i->dst].kind != GS_EDGE_TEMP || ready[i->dst])
-        return FAIL(c, "edge program: register %u is no scratch register, or written twice", i->dst);
+        return fail(c, "edge program: register %u is no scratch register, or written twice", i->dst);
     if (typed) {
-        const gs_status st = check_by_type(c, s, i, ready);
+        GS_TRY(check_by_type(c, s, i, ready));
         ready[i->dst] = true;
-        return st;
+        return GS_OK;
     }
     if (i->op == GS_OP_EDGE_MASK || i->op == GS_OP_IS_LOOP) {
         ready[i->dst] = true;
@@ -323,12 +314,12 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
         if (w == 0)
             return GS_EINVAL;
         if (w != 1 && width != 1 && w != width)
-            return FAIL(c, "%s: widths %u and %u", gs_op_name(i->op), width, w);
+            return fail(c, "%s: widths %u and %u", gs_op_name(i->op), width, w);
         width = w > width ? w : width;
         rows |= o->kind == GS_FROM_REG;
     }
     if (!rows)
-        return FAIL(c, "%s of no register", gs_op_name(i->op));
+        return fail(c, "%s of no register", gs_op_name(i->op));
     ready[i->dst] = true;
     return check_width(c, i, width, s->edge_reg[i->dst].width);
 }
@@ -336,27 +327,26 @@ static gs_status check_edge_instr(const gs_checker *c, const gs_stage *s, const 
 static gs_status check_edge_program(gs_checker *c, const gs_stage *s)
 {
     GS_FREED bool *ready = gs_calloc((size_t)s->edge_regs + 1, sizeof(*ready));
-    gs_status st;
 
     if (ready == NULL)
         return gs_fail(GS_ENOMEM, "program: no memory to check stage %u", c->stage);
-    st = check_edge_regs(c, s, ready);
-    for (c->instr = 0; c->instr < s->edge_instrs && st == GS_OK; c->instr++)
-        st = check_edge_instr(c, s, &s->edge_instr[c->instr], ready);
+    GS_TRY(check_edge_regs(c, s, ready));
+    for (c->instr = 0; c->instr < s->edge_instrs; c->instr++)
+        GS_TRY(check_edge_instr(c, s, &s->edge_instr[c->instr], ready));
     c->instr = GS_NONE;
-    for (uint32_t r = 0; r < s->edge_regs && st == GS_OK; r++)
+    for (uint32_t r = 0; r < s->edge_regs; r++)
         if (!ready[r])
-            st = FAIL(c, "edge register %u is never written", r);
-    return st;
+            return fail(c, "edge register %u is never written", r);
+    return GS_OK;
 }
 
 /* The edge program of a stage, then its sums; marks registers of sums as ready. */
 static gs_status check_edge_pass(gs_checker *c, const gs_stage *s)
 {
     if (s->sums > GS_STAGE_SUMS || s->direction > 1)
-        return FAIL(c, "%u sums in direction %u", s->sums, s->direction);
-    const gs_status st = check_edge_program(c, s);
-    return st == GS_OK ? check_sums(c, s) : st;
+        return fail(c, "%u sums in direction %u", s->sums, s->direction);
+    GS_TRY(check_edge_program(c, s));
+    return check_sums(c, s);
 }
 
 /* ---- stages ------------------------------------------------------------ */
@@ -366,29 +356,29 @@ static gs_status check_regs(const gs_checker *c, const gs_stage *s)
     for (uint32_t r = 0; r < s->regs; r++) {
         const gs_reg *g = &s->reg[r];
         if (g->width == 0 || (unsigned)g->kind >= GS_REG_KINDS || g->dtype >= GS_DTYPE_COUNT)
-            return FAIL(c, "register %u has no kind, type or width", r);
+            return fail(c, "register %u has no kind, type or width", r);
         if (g->kind != GS_REG_LOAD && g->dtype != GS_F32 &&
             (g->kind != GS_REG_TEMP || g->dtype != GS_BF16 || g->array == GS_NONE))
-            return FAIL(c, "register %u is not f32", r);
+            return fail(c, "register %u is not f32", r);
         if (g->kind == GS_REG_SUM) {
             if (!c->reg_ready[r] || g->array != GS_NONE)
-                return FAIL(c, "register %u is of no sum, or names an array", r);
+                return fail(c, "register %u is of no sum, or names an array", r);
             continue;
         }
         if (g->kind == GS_REG_TEMP && g->array == GS_NONE)
             continue;
         if (g->array >= c->p->arrays)
-            return FAIL(c, "register %u: array %u does not exist", r, g->array);
+            return fail(c, "register %u: array %u does not exist", r, g->array);
         if (g->width != c->p->array[g->array].width || g->dtype != c->p->array[g->array].dtype)
-            return FAIL(c, "register %u does not fit array %s", r, c->p->array[g->array].name);
+            return fail(c, "register %u does not fit array %s", r, c->p->array[g->array].name);
         if (g->kind == GS_REG_LOAD) {
             if (!c->array_ready[g->array])
-                return FAIL(c, "register %u: array %s is not written yet", r, c->p->array[g->array].name);
+                return fail(c, "register %u: array %s is not written yet", r, c->p->array[g->array].name);
             c->reg_ready[r] = true;
         } else if (c->p->array[g->array].store_id >= 0) {
-            return FAIL(c, "register %u would overwrite the store's array %s", r, c->p->array[g->array].name);
+            return fail(c, "register %u would overwrite the store's array %s", r, c->p->array[g->array].name);
         } else if (c->p->array[g->array].lasting) {
-            return FAIL(c, "register %u would overwrite %s, which no pass makes", r, c->p->array[g->array].name);
+            return fail(c, "register %u would overwrite %s, which no pass makes", r, c->p->array[g->array].name);
         }
     }
     return GS_OK;
@@ -401,17 +391,17 @@ static uint32_t operand_width(const gs_checker *c, const gs_stage *s, const gs_o
     case GS_FROM_REG:
         if (o->index < s->regs && c->reg_ready[o->index])
             return s->reg[o->index].width;
-        FAIL(c, "operand %s: register %u does not exist or is not written yet", which, o->index);
+        fail(c, "operand %s: register %u does not exist or is not written yet", which, o->index);
         return 0;
     case GS_FROM_PARAM:
         if (param_is_there(c, o->index))
             return c->p->param[o->index].cols;
-        FAIL(c, "operand %s: parameter %u does not exist, or no earlier stage makes it", which, o->index);
+        fail(c, "operand %s: parameter %u does not exist, or no earlier stage makes it", which, o->index);
         return 0;
     case GS_FROM_CONST:
         return 1;
     default:
-        FAIL(c, "operand %s is missing", which);
+        fail(c, "operand %s is missing", which);
         return 0;
     }
 }
@@ -429,9 +419,9 @@ static gs_status check_columns(const gs_checker *c, const gs_stage *s, const gs_
     if (a == 0 || b == 0)
         return GS_EINVAL;
     if (!is_reg(s, &i->a, GS_F32) || (concat && !is_reg(s, &i->b, GS_F32)))
-        return FAIL(c, "%s needs f32 registers", gs_op_name(i->op));
+        return fail(c, "%s needs f32 registers", gs_op_name(i->op));
     if (concat ? width != (uint64_t)a + b : i->site > a || width > a - i->site)
-        return FAIL(c, "%s of %u columns into %u", gs_op_name(i->op), concat ? a + b : a, width);
+        return fail(c, "%s of %u columns into %u", gs_op_name(i->op), concat ? a + b : a, width);
     return GS_OK;
 }
 
@@ -442,7 +432,7 @@ static gs_status check_mask(const gs_checker *c, const gs_stage *s, const gs_ins
         return GS_EINVAL;
     if (!is_reg(s, &i->a, GS_U32) || !is_reg(s, &i->b, GS_U32) || s->reg[i->a.index].width != 1 ||
         s->reg[i->b.index].width != 1)
-        return FAIL(c, "edge_mask needs registers of input ids");
+        return fail(c, "edge_mask needs registers of input ids");
     return check_probability(c, i);
 }
 
@@ -459,25 +449,25 @@ static gs_status check_elementwise(const gs_checker *c, const gs_stage *s, const
         if (w == 0)
             return GS_EINVAL;
         if (w != 1 && out != 1 && w != out)
-            return FAIL(c, "%s: widths %u and %u", gs_op_name(i->op), out, w);
+            return fail(c, "%s: widths %u and %u", gs_op_name(i->op), out, w);
         out = w > out ? w : out;
         rows |= o->kind == GS_FROM_REG;
         if (o->kind == GS_FROM_PARAM && c->p->param[o->index].dims != 1)
-            return FAIL(c, "%s of a matrix", gs_op_name(i->op));
+            return fail(c, "%s of a matrix", gs_op_name(i->op));
         if (o->kind == GS_FROM_REG && i->op != GS_OP_CAST && s->reg[o->index].dtype != GS_F32)
-            return FAIL(c, "%s of a register that is not f32", gs_op_name(i->op));
+            return fail(c, "%s of a register that is not f32", gs_op_name(i->op));
     }
     if (!rows)
-        return FAIL(c, "%s of no register", gs_op_name(i->op));
+        return fail(c, "%s of no register", gs_op_name(i->op));
     if (check_width(c, i, out, width) != GS_OK)
         return GS_EINVAL;
     if (i->op == GS_OP_CAST && !is_reg(s, &i->a, GS_BF16) && !is_reg(s, &i->a, GS_F16) && !is_reg(s, &i->a, GS_U32))
-        return FAIL(c, "cast of a register that is neither bf16 nor f16, nor of ids");
+        return fail(c, "cast of a register that is neither bf16 nor f16, nor of ids");
     if (i->op == GS_OP_ROUND && i->a.kind != GS_FROM_REG)
-        return FAIL(c, "round of no register");
+        return fail(c, "round of no register");
     if (i->op == GS_OP_DROPOUT) {
         if (operand_width(c, s, &i->b, "b") != 1 || !is_reg(s, &i->b, GS_U32))
-            return FAIL(c, "dropout needs a register of input ids as b");
+            return fail(c, "dropout needs a register of input ids as b");
         return check_probability(c, i);
     }
     return GS_OK;
@@ -492,7 +482,7 @@ static gs_status check_matmul(const gs_checker *c, const gs_stage *s, const gs_i
     if (a == 0)
         return GS_EINVAL;
     if (!is_reg(s, &i->a, GS_F32) || i->b.kind != GS_FROM_PARAM || i->b.index >= c->p->params)
-        return FAIL(c, "%s needs an f32 register and a parameter", gs_op_name(i->op));
+        return fail(c, "%s needs an f32 register and a parameter", gs_op_name(i->op));
     w = &c->p->param[i->b.index];
     fits = i->op == GS_OP_MATMUL_T ? a == w->cols && width == w->rows : a == w->rows && width == w->cols;
     if (i->op == GS_OP_MIX)
@@ -504,7 +494,7 @@ static gs_status check_matmul(const gs_checker *c, const gs_stage *s, const gs_i
     else if (i->op == GS_OP_FAN_T)
         fits = width != 0 && w->rows % width == 0 && a == (uint64_t)w->rows / width * w->cols;
     if (w->dims != 2 || !fits)
-        return FAIL(c, "%s: %u elements by %s[%u, %u] into %u", gs_op_name(i->op), a, w->name, w->rows, w->cols, width);
+        return fail(c, "%s: %u elements by %s[%u, %u] into %u", gs_op_name(i->op), a, w->name, w->rows, w->cols, width);
     return GS_OK;
 }
 
@@ -518,26 +508,26 @@ static gs_status check_reduce(const gs_checker *c, const gs_stage *s, const gs_i
     if (a == 0 || b == 0)
         return GS_EINVAL;
     if (i->dst >= c->p->params)
-        return FAIL(c, "parameter %u does not exist", i->dst);
+        return fail(c, "parameter %u does not exist", i->dst);
     w = &c->p->param[i->dst];
     if (w->fixed)
-        return FAIL(c, "%s into %s, which is not learned", gs_op_name(i->op), w->name);
+        return fail(c, "%s into %s, which is not learned", gs_op_name(i->op), w->name);
     if (!is_reg(s, &i->a, GS_F32) || (outer && !is_reg(s, &i->b, GS_F32)))
-        return FAIL(c, "%s needs f32 registers", gs_op_name(i->op));
+        return fail(c, "%s needs f32 registers", gs_op_name(i->op));
     if (i->op == GS_OP_FAN_OUTER) {
         if (w->dims != 2 || w->rows % a != 0 || b != (uint64_t)w->rows / a * w->cols)
-            return FAIL(c, "%s: %u and %u columns do not fit %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows,
+            return fail(c, "%s: %u and %u columns do not fit %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows,
                         w->cols);
         return GS_OK;
     }
     if (i->op == GS_OP_MIX_OUTER) {
         if (w->dims != 2 || a % w->rows != 0 || b % w->cols != 0 || a / w->rows != b / w->cols)
-            return FAIL(c, "%s: %u and %u columns are no blocks of %s[%u, %u]", gs_op_name(i->op), a, b, w->name,
+            return fail(c, "%s: %u and %u columns are no blocks of %s[%u, %u]", gs_op_name(i->op), a, b, w->name,
                         w->rows, w->cols);
         return GS_OK;
     }
     if (outer ? (w->dims != 2 || w->rows != a || w->cols != b) : (w->dims != 1 || w->cols != a))
-        return FAIL(c, "%s: widths %u, %u do not fit %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows, w->cols);
+        return fail(c, "%s: widths %u, %u do not fit %s[%u, %u]", gs_op_name(i->op), a, b, w->name, w->rows, w->cols);
     return GS_OK;
 }
 
@@ -549,11 +539,11 @@ static gs_status check_statistic(const gs_checker *c, const gs_stage *s, const g
     if (a == 0)
         return GS_EINVAL;
     if (!is_reg(s, &i->a, GS_F32))
-        return FAIL(c, "%s needs an f32 register", gs_op_name(i->op));
+        return fail(c, "%s needs an f32 register", gs_op_name(i->op));
     if (i->dst >= c->p->params || c->p->param[i->dst].statistic != kind || c->p->param[i->dst].cols != a)
-        return FAIL(c, "%s of %u columns: parameter %u is no such statistic", gs_op_name(i->op), a, i->dst);
+        return fail(c, "%s of %u columns: parameter %u is no such statistic", gs_op_name(i->op), a, i->dst);
     if (c->made[i->dst] != GS_NONE)
-        return FAIL(c, "statistic %s is made twice", c->p->param[i->dst].name);
+        return fail(c, "statistic %s is made twice", c->p->param[i->dst].name);
     c->made[i->dst] = c->stage;
     return GS_OK;
 }
@@ -577,10 +567,10 @@ static gs_status check_loss(const gs_checker *c, const gs_stage *s, const gs_ins
     if (a == 0 || operand_width(c, s, &i->b, "b") == 0 || operand_width(c, s, &i->c, "c") == 0)
         return GS_EINVAL;
     if (!is_reg(s, &i->a, GS_F32) || !is_labels(s, i, a) || !is_reg(s, &i->c, GS_U8) || s->reg[i->c.index].width != 1)
-        return FAIL(c, "%s needs registers of logits (f32), of labels of its task, and of splits (u8)",
+        return fail(c, "%s needs registers of logits (f32), of labels of its task, and of splits (u8)",
                     gs_op_name(i->op));
     if (gs_op_is_loss_grad(i->op) && width != a)
-        return FAIL(c, "%s of %u logits into %u elements", gs_op_name(i->op), a, width);
+        return fail(c, "%s of %u logits into %u elements", gs_op_name(i->op), a, width);
     return GS_OK;
 }
 
@@ -591,43 +581,41 @@ static gs_status check_instr(const gs_checker *c, const gs_stage *s, const gs_in
     const bool writes =
         cls == GS_CLASS_ELEMENTWISE || cls == GS_CLASS_MATMUL || (known && gs_op_is_loss_grad(i->op));
     uint32_t width = 0;
-    gs_status st;
 
     if (writes) {
         if (i->dst >= s->regs || s->reg[i->dst].kind != GS_REG_TEMP)
-            return FAIL(c, "writes register %u, which is no scratch register", i->dst);
+            return fail(c, "writes register %u, which is no scratch register", i->dst);
         if (c->reg_ready[i->dst])
-            return FAIL(c, "register %u is written twice", i->dst);
+            return fail(c, "register %u is written twice", i->dst);
         if ((i->op == GS_OP_ROUND) != (s->reg[i->dst].dtype == GS_BF16))
-            return FAIL(c, "%s into register %u, which is %s", gs_op_name(i->op), i->dst,
+            return fail(c, "%s into register %u, which is %s", gs_op_name(i->op), i->dst,
                         gs_dtype_name(s->reg[i->dst].dtype));
         width = s->reg[i->dst].width;
     } else if (cls == GS_CLASS_LOSS && i->dst != GS_NONE) {
-        return FAIL(c, "%s writes no register", gs_op_name(i->op));
+        return fail(c, "%s writes no register", gs_op_name(i->op));
     }
     switch (cls) {
     case GS_CLASS_ELEMENTWISE:
-        st = gs_op_form_of(i->op) == GS_FORM_COLUMNS ? check_columns(c, s, i, width)
-             : i->op == GS_OP_EDGE_MASK                   ? check_mask(c, s, i) : check_elementwise(c, s, i, width);
+        GS_TRY(gs_op_form_of(i->op) == GS_FORM_COLUMNS ? check_columns(c, s, i, width)
+               : i->op == GS_OP_EDGE_MASK              ? check_mask(c, s, i)
+                                                       : check_elementwise(c, s, i, width));
         break;
     case GS_CLASS_MATMUL:
-        st = check_matmul(c, s, i, width);
+        GS_TRY(check_matmul(c, s, i, width));
         break;
     case GS_CLASS_REDUCE:
-        st = check_reduce(c, s, i);
-        break;
+        return check_reduce(c, s, i);
     case GS_CLASS_STATISTIC:
-        st = check_statistic(c, s, i);
-        break;
+        return check_statistic(c, s, i);
     case GS_CLASS_LOSS:
-        st = check_loss(c, s, i, width);
+        GS_TRY(check_loss(c, s, i, width));
         break;
     default:
-        return FAIL(c, "%s is no instruction of a vertex program", gs_op_name(i->op));
+        return fail(c, "%s is no instruction of a vertex program", gs_op_name(i->op));
     }
-    if (st == GS_OK && writes)
+    if (writes)
         c->reg_ready[i->dst] = true;
-    return st;
+    return GS_OK;
 }
 
 /* After the stage its stored arrays are there; none may be stored a second time. */
@@ -638,11 +626,11 @@ static gs_status check_stores(const gs_checker *c, const gs_stage *s)
         if (g->kind != GS_REG_TEMP)
             continue;
         if (!c->reg_ready[r])
-            return FAIL(c, "register %u is never written", r);
+            return fail(c, "register %u is never written", r);
         if (g->array == GS_NONE)
             continue;
         if (c->array_ready[g->array])
-            return FAIL(c, "array %s is stored twice", c->p->array[g->array].name);
+            return fail(c, "array %s is stored twice", c->p->array[g->array].name);
         c->array_ready[g->array] = true;
     }
     if (s->sums > 0 && s->sum[0].kind == GS_SUM_LSTM_BACK)
@@ -653,24 +641,18 @@ static gs_status check_stores(const gs_checker *c, const gs_stage *s)
 static gs_status check_stage(gs_checker *c, uint32_t index)
 {
     const gs_stage *s = &c->p->stage[index];
-    gs_status st;
+    GS_FREED bool *const ready = gs_calloc((size_t)s->regs + 1, sizeof(*ready));
 
     c->stage = index;
     c->instr = GS_NONE;
-    c->reg_ready = gs_calloc((size_t)s->regs + 1, sizeof(*c->reg_ready));
-    if (c->reg_ready == NULL)
+    if ((c->reg_ready = ready) == NULL)
         return gs_fail(GS_ENOMEM, "program: no memory to check stage %u", index);
-    if ((st = check_edge_pass(c, s)) != GS_OK || (st = check_regs(c, s)) != GS_OK)
-        goto done;
+    GS_TRY(check_edge_pass(c, s));
+    GS_TRY(check_regs(c, s));
     for (c->instr = 0; c->instr < s->instrs; c->instr++)
-        if ((st = check_instr(c, s, &s->instr[c->instr])) != GS_OK)
-            goto done;
+        GS_TRY(check_instr(c, s, &s->instr[c->instr]));
     c->instr = GS_NONE;
-    st = check_stores(c, s);
-done:
-    gs_free(c->reg_ready);
-    c->reg_ready = NULL;
-    return st;
+    return check_stores(c, s);
 }
 
 /* The pass that runs once, before all others, or NULL. */

@@ -3,7 +3,6 @@
  * Devices may then have other columns of the one than of the other (schedule/deals.c), or each some columns of the
  * rows. What is computed stays the same to the bit.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
