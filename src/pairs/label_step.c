@@ -1,10 +1,8 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "pairs/pair_step.h" /* gs_pair_sort */
-#include "store/store.h"     /* gs_split */
 
 #define PAIRS 64u /* of a thread at a time */
 

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 
 #define BUCKET_SALT 0x9E3779B97F4A7C15ull /* a bucket's order is another one than its neighbour's */

@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "ranks/ranks.h"
-#include "sample/random_draw.h"
 
 #define QUERIES (2 * GS_RANK_PAIRS) /* of a block: one for each end of its pairs */
 #define PIECE 256u                  /* vertices whose scores are in memory at a time, */

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/file.h"
 #include "base/hash.h"

@@ -4,7 +4,6 @@
 #include <omp.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 
 #define LANES_MOST 16u /* of any instruction set */

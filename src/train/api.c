@@ -1,19 +1,14 @@
 /* api.c - the calls of the public interface that need no run. */
 #include <errno.h>
-#include <stdio.h>
 
 #include <cjson/cJSON.h>
 
-#include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/option_table.h"
 #include "base/record.h"
 #include "base/size.h"
-#include "base/status.h"
 #include "compile/compile.h"
-#include "gnnstream.h"
 #include "session/session_plan.h"
-#include "store/store.h"
 #include "store/store_write.h"
 #include "train/options.h"
 #include "train/provenance.h"

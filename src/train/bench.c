@@ -2,14 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
-#include "base/status.h"
-#include "cost/cost.h"
-#include "device/device.h" /* gs_device_measure_* */
-#include "gnnstream.h"
 #include "io/disk_probe.h" /* GS_PROBE_RING_BYTES */
-#include "session/describe.h"
 #include "train/limits.h"
 #include "train/options.h"
 #include "train/run_internal.h"

@@ -9,7 +9,6 @@
 #include "base/option_table.h"
 #include "base/size.h"
 #include "batch/batch_rows.h"
-#include "gnnstream.h"
 #include "sample/random_draw.h"
 #include "sample/unique.h"
 #include "session/store_rows.h"

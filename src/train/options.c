@@ -9,12 +9,9 @@
 #include "base/alloc.h"
 #include "base/option_table.h"
 #include "base/size.h"
-#include "base/status.h"
 #include "batch/batch_devices.h"
-#include "device/device.h" /* gs_device_count */
 #include "session/session_plan.h"
 #include "train/checkpoint_folder.h"
-#include "train/control.h"
 #include "train/optim.h"
 #include "train/run_pairs.h"
 

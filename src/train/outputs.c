@@ -4,21 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/external_sort.h"
 #include "base/file.h"
-#include "base/hash.h"
-#include "base/outfile.h"
 #include "base/size.h"
-#include "base/status.h"
-#include "gnnstream.h"
 #include "session/store_rows.h"
-#include "store/store.h"
 #include "store/store_write.h"
 #include "train/run_internal.h" /* gs_run__folder() */
 

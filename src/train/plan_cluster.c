@@ -6,15 +6,12 @@
  * up for: the ends of remote edges are fewer vertices, as fewer are others', and messages are fewer.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "plan/part.h"
 #include "ranks/ranks.h"
-#include "session/describe.h"
-#include "store/store.h"
 #include "topology/topology.h"
 #include "train/options.h"
 #include "train/run_internal.h"

@@ -1,17 +1,12 @@
 /* run_arrays.c - the numbers of a run: who has them, as arrays, as files, and are they finite? */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/status.h"
 #include "ranks/ranks.h"
 #include "session/fault.h"
 #include "session/session_plan.h"
-#include "session/tables.h"
 #include "train/provenance.h"
 #include "train/run_internal.h"
-#include "train/safetensors.h"
 
 /* ---- who has the parameters ---------------------------------------------- */
 

@@ -2,10 +2,8 @@
 #include "train/run_batches.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/size.h"

@@ -2,23 +2,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/option_table.h"
-#include "base/status.h"
 #include "ranks/ranks.h"
 #include "session/session_plan.h"
-#include "session/describe.h"
-#include "train/checkpoint_folder.h"
-#include "train/checkpoint_text.h"
 #include "train/run_internal.h"
-#include "train/safetensors.h"
 
 /* ---- going on ------------------------------------------------------------ */
 

@@ -1,15 +1,11 @@
 /* run_epoch.c - epochs and evaluations of a run on the whole graph, and how a run ends that was stopped. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/size.h"
-#include "base/status.h"
 #include "ranks/ranks.h"
-#include "session/tables.h"
 #include "train/figures.h"
 #include "train/run_internal.h"
 

@@ -1,20 +1,13 @@
 /* run_files.c - the result files of a run: begun before the work, renamed when all are whole. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/npy.h"
 #include "base/size.h"
-#include "base/status.h"
 #include "ranks/ranks.h"
-#include "session/describe.h"
 #include "session/fault.h"
-#include "session/tables.h"
-#include "train/outputs.h"
 #include "train/run_internal.h"
-#include "train/safetensors.h"
 
 /* ---- logits ----------------------------------------------------- */
 

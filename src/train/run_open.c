@@ -1,25 +1,16 @@
 /* run_open.c - opening, running and ending a run. */
-#include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
-#include "base/status.h"
 #include "plan/plan.h"
 #include "ranks/ranks.h"
 #include "schedule/schedule.h"
-#include "session/describe.h"
-#include "session/session.h"
-#include "session/tables.h"
-#include "train/control.h"
 #include "train/options.h"
-#include "train/outputs.h"
 #include "train/provenance.h"
 #include "train/run_internal.h"
-#include "train/safetensors.h"
 
 /* ---- the session of a run ------------------------------------------------ */
 

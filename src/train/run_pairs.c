@@ -2,20 +2,14 @@
 #include "train/run_pairs.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/option_table.h"
 #include "base/size.h"
-#include "pairs/pair_batch.h"
-#include "pairs/pair_step.h"
 #include "model/model.h"
 #include "ranks/ranks.h"
-#include "session/learned.h"
 #include "session/session_plan.h"
-#include "session/tables.h"
 #include "train/figures.h"
 #include "train/run_internal.h"
 

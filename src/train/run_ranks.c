@@ -2,18 +2,14 @@
  *
  * Each rank goes through all of a run, with the same plan and parameters of the same bits. Rank 0 alone leaves files.
  */
-#include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
 #include "ranks/ranks.h"
 #include "session/edges.h"
-#include "session/tables.h"
 #include "store/store_write.h" /* gs_store_is_at */
 #include "train/options.h"
 #include "train/run_internal.h"

@@ -1,6 +1,5 @@
 /* run_warn.c - lines about what a run does otherwise than it may be thought to. */
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/option_table.h"

@@ -1,9 +1,7 @@
 /* score_pairs.c - scores of the pairs of a file, logits of their labels, or the best destinations of sources (.top). */
-#include "train/run_pairs.h"
 
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/npy.h"
 #include "base/size.h"
 #include "train/run_internal.h"
