@@ -6,9 +6,208 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "plan/part_owners.h"
-#include "plan/part_waits.h"
 
 #define NO_MAKER UINT8_MAX
+
+static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "out of memory: this rank's part of the plan"); }
+
+/* ---- what tasks of a part wait for ----------------------------------------- */
+
+/* Who waits for a task of the whole waits for those that stand for it, or, where none does, for what that one would
+ * have waited for here. That is known lane by lane, as a number of tasks: all before it are done. Reads and writes,
+ * which do not end in order, are named where they stand for what is waited for itself.
+ */
+
+/* Places in each lane of the part: all before this one. */
+typedef struct reach {
+    uint32_t before[GS_PART_LANES];
+} reach;
+
+typedef struct part_waits {
+    const gs_plan *whole;
+    gs_plan *part;
+    uint32_t task_room, dep_room;
+    uint32_t *first;      /* [whole->tasks + 1] the part's first task of each, which has those up to the next one's */
+    reach *done;       /* [tasks of the longest pass] what is done when the task is, by number in its pass */
+    /* Of a lane of the whole so far: what its tasks waited for; and where these end in order, what is done when the
+     * last is. */
+    reach begun[GS_PLAN_LANES], ended[GS_PLAN_LANES];
+    reach known[GS_PART_LANES]; /* what the part's tasks so far have waited for */
+    uint32_t *at[GS_PART_LANES];  /* tasks of the part, by place in the lane */
+    uint32_t count[GS_PART_LANES], room[GS_PART_LANES];
+    uint32_t pass_first;  /* of the whole */
+} part_waits;
+
+static void join(reach *to, const reach *x)
+{
+    for (uint32_t k = 0; k < GS_PART_LANES; k++)
+        to->before[k] = GS_MAX(to->before[k], x->before[k]);
+}
+
+static bool ends_in_order(uint32_t lane) { return lane >= GS_LANE_DEVICES; }
+
+static gs_status waits_open(part_waits *w, const gs_plan *whole, gs_plan *part)
+{
+    uint32_t longest = 0;
+
+    *w = (part_waits){.whole = whole, .part = part};
+    for (uint32_t p = 0; p < whole->passes; p++)
+        longest = GS_MAX(longest, whole->pass[p].tasks);
+    w->first = gs_calloc((size_t)whole->tasks + 1, sizeof(*w->first));
+    w->done = gs_malloc_array((size_t)longest + 1, sizeof(*w->done));
+    return w->first != NULL && w->done != NULL ? GS_OK : no_memory();
+}
+
+/* All zero is allowed. */
+static void waits_close(part_waits *w)
+{
+    gs_free(w->first);
+    gs_free(w->done);
+    for (uint32_t k = 0; k < GS_PART_LANES; k++)
+        gs_free(w->at[k]);
+}
+
+static void waits_enter(part_waits *w, uint32_t pass)
+{
+    memset(w->begun, 0, sizeof(w->begun));
+    memset(w->ended, 0, sizeof(w->ended));
+    memset(w->known, 0, sizeof(w->known));
+    memset(w->count, 0, sizeof(w->count));
+    w->pass_first = w->whole->pass[pass].first_task;
+}
+
+/* A read or a write that the part has, too. */
+static bool is_named(const part_waits *w, uint32_t i)
+{
+    return w->first[i] < w->first[i + 1] && !ends_in_order(gs_task_lane(&w->whole->task[i]));
+}
+
+/* Task `i` of the whole is next: what is done before it begins, which waits_add() is given. */
+static reach waits_begin(part_waits *w, uint32_t i)
+{
+    const gs_task *const t = &w->whole->task[i];
+    reach before = w->begun[gs_task_lane(t)];
+
+    w->first[i] = w->part->tasks;
+    for (uint32_t d = 0; d < t->deps; d++) {
+        const uint32_t of = w->whole->dep[t->first_dep + d];
+        if (!is_named(w, of))
+            join(&before, &w->done[of - w->pass_first]);
+    }
+    return before;
+}
+
+static gs_status add_dep(part_waits *w, uint32_t task)
+{
+    gs_plan *const p = w->part;
+    if (!gs_grow(&p->dep, p->deps, &w->dep_room, sizeof(*p->dep)))
+        return no_memory();
+    p->dep[p->deps++] = task;
+    return GS_OK;
+}
+
+/* Of one lane of the part, what task `t` has to name so that all before `place` are done: the last of a lane that ends
+ * in order. Tasks before `t` in its own lane have waited for some already. */
+static gs_status add_lane(part_waits *w, uint32_t own, uint32_t lane, uint32_t place)
+{
+    uint32_t *const known = &w->known[own].before[lane];
+
+    if (place <= *known)
+        return GS_OK;
+    for (uint32_t k = ends_in_order(lane) ? place - 1 : *known; k < place; k++)
+        GS_TRY(add_dep(w, w->at[lane][k]));
+    *known = place;
+    return GS_OK;
+}
+
+static gs_status add_deps(part_waits *w, uint32_t i, uint32_t lane, const reach *before)
+{
+    const gs_task *const t = &w->whole->task[i];
+
+    for (uint32_t k = 0; k < GS_PART_LANES; k++)
+        if (k != lane || !ends_in_order(lane) || lane >= GS_LANE_SEND)
+            GS_TRY(add_lane(w, lane, k, before->before[k]));
+    for (uint32_t d = 0; d < t->deps; d++) {
+        const uint32_t of = w->whole->dep[t->first_dep + d];
+        for (uint32_t k = w->first[of]; is_named(w, of) && k < w->first[of + 1]; k++)
+            GS_TRY(add_dep(w, k));
+    }
+    return GS_OK;
+}
+
+/* Makes them a set, ascending, each once. They are few. */
+static void sort_deps(gs_plan *p, uint32_t first)
+{
+    uint32_t *const dep = p->dep + first, count = p->deps - first, n = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t x = dep[i];
+        uint32_t k = n;
+        while (k > 0 && dep[k - 1] > x)
+            k--;
+        if (k > 0 && dep[k - 1] == x)
+            continue;
+        memmove(&dep[k + 1], &dep[k], (n - k) * sizeof(*dep));
+        dep[k] = x;
+        n++;
+    }
+    p->deps = first + n;
+}
+
+static gs_status put(part_waits *w, uint32_t lane, uint32_t task)
+{
+    if (!gs_grow(&w->at[lane], w->count[lane], &w->room[lane], sizeof(*w->at[lane])))
+        return no_memory();
+    w->at[lane][w->count[lane]++] = task;
+    return GS_OK;
+}
+
+/* Appends a task that stands for task `i`. */
+static gs_status waits_add(part_waits *w, uint32_t i, const gs_task *t, const reach *before)
+{
+    gs_plan *const p = w->part;
+    const uint32_t lane = gs_task_lane(t);
+
+    if (!gs_grow(&p->task, p->tasks, &w->task_room, sizeof(*p->task)))
+        return no_memory();
+    gs_task *const to = &p->task[p->tasks];
+    *to = *t;
+    to->first_dep = p->deps;
+    GS_TRY(add_deps(w, i, lane, before));
+    if (p->deps > to->first_dep)
+        sort_deps(p, to->first_dep);
+    to->deps = p->deps - to->first_dep;
+    return put(w, lane, p->tasks++);
+}
+
+/* All that stand for it are there, or none does. */
+static void waits_end(part_waits *w, uint32_t i, const reach *before)
+{
+    const gs_task *const t = &w->whole->task[i];
+    const uint32_t lane = gs_task_lane(t);
+    reach now = *before;
+
+    w->first[i + 1] = w->part->tasks;
+    for (uint32_t d = 0; d < t->deps; d++) {
+        const uint32_t of = w->whole->dep[t->first_dep + d];
+        if (is_named(w, of))
+            join(&now, &w->done[of - w->pass_first]);
+    }
+    join(&w->begun[lane], &now);
+    if (w->first[i] < w->part->tasks)
+        now = (reach){{0}}; /* it is done, so what it waited for is */
+    for (uint32_t k = w->first[i]; k < w->part->tasks; k++) {
+        const uint32_t of = gs_task_lane(&w->part->task[k]);
+        now.before[of] = w->count[of];
+    }
+    if (ends_in_order(lane)) {
+        join(&w->ended[lane], &now);
+        now = w->ended[lane];
+    }
+    w->done[i - w->pass_first] = now;
+}
+
+/* ---- the listing ------------------------------------------------------------ */
 
 typedef struct listing {
     const gs_plan *whole;
@@ -17,14 +216,12 @@ typedef struct listing {
     gs_plan_pass *pass;      /* that is listed */
     uint32_t rank, parts, interval_rows;
     gs_owners owners;
-    gs_part_waits waits;
+    part_waits waits;
     gs_spans arena;          /* of the rank's device: lane and place of the move that came there last */
     uint32_t run_room, reg_room, word_room;
 } listing;
 
 /* ---- tables --------------------------------------------------------------- */
-
-static gs_status no_memory(void) { return gs_fail(GS_ENOMEM, "out of memory: this rank's part of the plan"); }
 
 static gs_status add_run(listing *x, gs_block_run run)
 {
@@ -111,7 +308,7 @@ static gs_status copy_regs(listing *x, gs_task *t)
 /* ---- a task --------------------------------------------------------------- */
 
 /* All ranks add up statistics, each in the order of its own computations. */
-static gs_status list_computation(listing *x, uint32_t i, const gs_reach *before)
+static gs_status list_computation(listing *x, uint32_t i, const reach *before)
 {
     gs_task t = x->whole->task[i];
 
@@ -124,11 +321,11 @@ static gs_status list_computation(listing *x, uint32_t i, const gs_reach *before
     t.source = here(t.source);
     t.chunk = here(t.chunk);
     GS_TRY(copy_regs(x, &t));
-    return gs_part_waits_add(&x->waits, i, &t, before);
+    return waits_add(&x->waits, i, &t, before);
 }
 
 /* Moves to a device wait for what came to the same place before, as lanes of the part share what was one lane. */
-static gs_status wait_for_place(listing *x, const gs_task *t, gs_reach *before)
+static gs_status wait_for_place(listing *x, const gs_task *t, reach *before)
 {
     const uint64_t end = t->place.offset + t->bytes;
     const uint32_t lane = gs_task_lane(t);
@@ -141,16 +338,16 @@ static gs_status wait_for_place(listing *x, const gs_task *t, gs_reach *before)
     return gs_spans_set(&x->arena, (gs_span){t->place.offset, end, lane, x->waits.count[lane] + 1});
 }
 
-static gs_status list_move(listing *x, uint32_t i, gs_task *t, const gs_reach *before)
+static gs_status list_move(listing *x, uint32_t i, gs_task *t, const reach *before)
 {
-    gs_reach own = *before;
+    reach own = *before;
 
     t->device = 0;
     if (t->source.memory == GS_HOST && t->place.memory == GS_DEVICE_MEMORIES && t->chunk_bytes == 0)
         t->operand = 0; /* from this rank's host */
     if (t->place.memory == GS_DEVICE_MEMORIES)
         GS_TRY(wait_for_place(x, t, &own));
-    GS_TRY(gs_part_waits_add(&x->waits, i, t, &own));
+    GS_TRY(waits_add(&x->waits, i, t, &own));
     if (t->place.memory >= GS_RANK_MEMORIES)
         x->pass->sent_bytes += gs_task_bytes(x->out, t);
     if (t->source.memory >= GS_RANK_MEMORIES)
@@ -159,7 +356,7 @@ static gs_status list_move(listing *x, uint32_t i, gs_task *t, const gs_reach *b
 }
 
 /* A copy whose runs are as they are. */
-static gs_status list_whole(listing *x, uint32_t i, gs_place source, gs_place place, const gs_reach *before)
+static gs_status list_whole(listing *x, uint32_t i, gs_place source, gs_place place, const reach *before)
 {
     gs_task t = x->whole->task[i];
     t.source = source;
@@ -170,7 +367,7 @@ static gs_status list_whole(listing *x, uint32_t i, gs_place source, gs_place pl
 
 /* The pieces that a rank has, each a copy by itself: they may begin anywhere. */
 static gs_status list_pieces(listing *x, uint32_t i, uint32_t rank, gs_place source, gs_place place,
-                             const gs_reach *before)
+                             const reach *before)
 {
     for (uint32_t k = 0; k < x->owners.pieces; k++) {
         const gs_piece *const p = &x->owners.piece[k];
@@ -188,7 +385,7 @@ static gs_status list_pieces(listing *x, uint32_t i, uint32_t rank, gs_place sou
 
 /* Rows that go by themselves. */
 static gs_status list_rows(listing *x, uint32_t i, uint32_t rank, gs_place source, gs_place place,
-                           const gs_reach *before)
+                           const reach *before)
 {
     gs_task t = x->whole->task[i];
     t.source = source;
@@ -198,7 +395,7 @@ static gs_status list_rows(listing *x, uint32_t i, uint32_t rank, gs_place sourc
 }
 
 /* From the host to a device. */
-static gs_status list_upload(listing *x, uint32_t i, const gs_reach *before)
+static gs_status list_upload(listing *x, uint32_t i, const reach *before)
 {
     const gs_task *const t = &x->whole->task[i];
     const uint32_t to = t->device;
@@ -221,7 +418,7 @@ static gs_status list_upload(listing *x, uint32_t i, const gs_reach *before)
     return GS_OK;
 }
 
-static gs_status list_forward(listing *x, uint32_t i, const gs_reach *before)
+static gs_status list_forward(listing *x, uint32_t i, const reach *before)
 {
     const gs_task *const t = &x->whole->task[i];
     const uint32_t from = t->source.memory - GS_DEVICE_MEMORIES, to = t->place.memory - GS_DEVICE_MEMORIES;
@@ -232,7 +429,7 @@ static gs_status list_forward(listing *x, uint32_t i, const gs_reach *before)
                            : list_whole(x, i, at_rank(t->source, from), here(t->place), before);
 }
 
-static gs_status list_transfer(listing *x, uint32_t i, const gs_reach *before)
+static gs_status list_transfer(listing *x, uint32_t i, const reach *before)
 {
     const gs_task *const t = &x->whole->task[i];
     const bool reads = gs_task_reads(t);
@@ -245,7 +442,7 @@ static gs_status list_transfer(listing *x, uint32_t i, const gs_reach *before)
     return list_whole(x, i, t->source, t->place, before);
 }
 
-static gs_status list_task(listing *x, uint32_t i, const gs_reach *before)
+static gs_status list_task(listing *x, uint32_t i, const reach *before)
 {
     const gs_task *const t = &x->whole->task[i];
 
@@ -275,11 +472,11 @@ static gs_status list_pass(listing *x, uint32_t pass)
     p->read_bytes = p->written_bytes = p->read_requests = 0;
     x->pass = p;
     gs_spans_empty(&x->arena);
-    gs_part_waits_enter(&x->waits, pass);
+    waits_enter(&x->waits, pass);
     for (uint32_t i = whole->first_task; i < whole->first_task + whole->tasks; i++) {
-        const gs_reach before = gs_part_waits_begin(&x->waits, i);
+        const reach before = waits_begin(&x->waits, i);
         GS_TRY(list_task(x, i, &before));
-        gs_part_waits_end(&x->waits, i, &before);
+        waits_end(&x->waits, i, &before);
     }
     p->tasks = x->out->tasks - p->first_task;
     return GS_OK;
@@ -384,7 +581,7 @@ static gs_status list_all(listing *x)
     GS_TRY(begin(x));
     GS_TRY(gs_owners_open(&x->owners, x->whole, x->program));
     GS_TRY(gs_owners_begin(&x->owners));
-    GS_TRY(gs_part_waits_open(&x->waits, x->whole, x->out));
+    GS_TRY(waits_open(&x->waits, x->whole, x->out));
     if (setup != GS_NONE)
         GS_TRY(list_pass(x, setup));
     for (uint32_t p = 0; p < x->whole->passes; p++)
@@ -405,7 +602,7 @@ gs_status gs_plan_take_part(gs_plan **out, const gs_plan *whole, const gs_progra
         return no_memory();
     st = list_all(&x);
     gs_owners_close(&x.owners);
-    gs_part_waits_close(&x.waits);
+    waits_close(&x.waits);
     gs_free(x.arena.span);
     if (st == GS_OK)
         *out = x.out;
