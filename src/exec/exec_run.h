@@ -127,12 +127,6 @@ typedef struct gs_exec_shares {
 } gs_exec_shares;
 
 gs_status gs_exec__take_shares(gs_exec *e, bool gradients);
-/* Adds what a device has to `to`; the columns of the first device become those of all. */
-void gs_exec__add_metrics(gs_exec *e, gs_metrics *to, const gs_metrics *from);
-/* Each device's share in the pass, all zero. */
-void gs_exec__enter_shares(gs_exec *e);
-/* Parameters' gradients, all at once: each device has those of its rows. */
-gs_status gs_exec__reduce_gradients(gs_exec *e);
 /* Adds up a statistic of the devices' rows, before it is finished. */
 gs_status gs_exec__reduce_statistic(gs_exec *e, uint32_t param);
 
