@@ -420,24 +420,25 @@ gs_status gs_cuda_all_reduce(void *const *context, uint32_t devices, void *const
     return reduce_by_nccl(context, devices, at, count, f64);
 }
 
-gs_status gs_cuda_fetch_part(void *context, void *part, uint64_t bytes)
+/* Of the host's `part`; `out`: the same, where it comes here, or NULL. */
+static gs_status move_part(gs_cuda *c, const void *part, void *out, uint64_t bytes)
 {
-    gs_cuda *const c = context;
+    static const char what[] = "copying gradients";
     gs_cu_memory at;
 
     GS_TRY(find_part(&at, c, part));
     GS_TRY(gs_cuda_enter(c));
-    GS_TRY(gs_cuda_copy_out(c, part, at, bytes, c->streams.compute, "copying gradients"));
-    return gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
+    GS_TRY(out != NULL ? gs_cuda_copy_out(c, out, at, bytes, c->streams.compute, what)
+                       : gs_cuda_copy_in(c, at, part, bytes, c->streams.compute, what));
+    return gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), what);
+}
+
+gs_status gs_cuda_fetch_part(void *context, void *part, uint64_t bytes)
+{
+    return move_part(context, part, part, bytes);
 }
 
 gs_status gs_cuda_put_part(void *context, const void *part, uint64_t bytes)
 {
-    gs_cuda *const c = context;
-    gs_cu_memory at;
-
-    GS_TRY(find_part(&at, c, part));
-    GS_TRY(gs_cuda_enter(c));
-    GS_TRY(gs_cuda_copy_in(c, at, part, bytes, c->streams.compute, "copying gradients"));
-    return gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "copying gradients");
+    return move_part(context, part, NULL, bytes);
 }

@@ -146,10 +146,17 @@ static uint64_t graph_bytes(const gs_exec *e, const gs_exec_graph *graph, const 
     return GS_MIN((uint64_t)graph->binding.vertices * a->width * gs_dtype_bytes(a->dtype), r->bytes);
 }
 
+/* Are these rows of an array that a bound graph brings, or a result of the run? */
+static bool crosses(const gs_program *p, const gs_resident *r)
+{
+    const gs_array *const a = r->file < p->arrays ? &p->array[r->file] : NULL;
+    return a != NULL && !a->outside && (r->load || a->lasting || a->result);
+}
+
 /* Is it an array of rows that graphs bring? */
 static bool is_brought(const gs_program *p, const gs_resident *r)
 {
-    return gs_exec__crosses(p, r) && !p->array[r->file].result;
+    return crosses(p, r) && !p->array[r->file].result;
 }
 
 /* Sends the rows that the graph has of each array that no stage makes, but for the array of which devices keep rows. */
@@ -278,18 +285,20 @@ gs_status gs_exec_send_array(gs_exec *e, uint32_t array, uint64_t *sent)
     return st != GS_OK ? st : wait_sent(e);
 }
 
-/* Rows of the second slot lie one array behind the other, behind its pieces: bytes of the first `residents`. */
-static uint64_t brought_bytes(const gs_program *p, const gs_plan *plan, uint32_t residents)
+/* Bytes of those of the first `residents` that are such, one array behind the other. */
+static uint64_t bytes_of(const gs_program *p, const gs_plan *plan, uint32_t residents,
+                         bool (*is)(const gs_program *p, const gs_resident *r))
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < residents; i++)
-        bytes += is_brought(p, &plan->resident[i]) ? gs_align_up(plan->resident[i].bytes, GS_BLOCK_BYTES) : 0;
+        bytes += is(p, &plan->resident[i]) ? gs_align_up(plan->resident[i].bytes, GS_BLOCK_BYTES) : 0;
     return bytes;
 }
 
+/* Rows of the second slot lie one array behind the other, behind its pieces. */
 uint64_t gs_exec_slot_bytes(const gs_program *program, const gs_plan *plan, uint64_t piece_bytes)
 {
-    return gs_align_up(piece_bytes, GS_BLOCK_BYTES) + brought_bytes(program, plan, plan->residents);
+    return gs_align_up(piece_bytes, GS_BLOCK_BYTES) + bytes_of(program, plan, plan->residents, is_brought);
 }
 
 void *gs_exec__second_at(const gs_exec *e, const gs_exec_device *x, uint64_t offset)
@@ -315,7 +324,7 @@ gs_status gs_exec__take_results(gs_exec *e)
         return GS_OK;
     for (uint32_t i = 0; i < e->plan->residents; i++) {
         const gs_resident *const r = &e->plan->resident[i];
-        if (!gs_exec__crosses(e->program, r) || !e->program->array[r->file].result)
+        if (!crosses(e->program, r) || !e->program->array[r->file].result)
             continue;
         e->stats.copied_out_bytes += graph_bytes(e, e->graph, r);
         GS_TRY(gs_device_transfer(d, GS_DEVICE_TO_HOST, NULL, gs_exec_rows(e, r->file), e->on[0].resident + r->offset,
@@ -394,20 +403,11 @@ void gs_exec_bind(gs_exec *e, const gs_exec_graph *graph)
 
 /* ---- where rows are ------------------------------------------------------ */
 
-bool gs_exec__crosses(const gs_program *p, const gs_resident *r)
-{
-    const gs_array *const a = r->file < p->arrays ? &p->array[r->file] : NULL;
-    return a != NULL && !a->outside && (r->load || a->lasting || a->result);
-}
-
 /* Beside a device with memory of its own the host has rows that cross alone, one array behind the other: bytes of the
  * first `residents`. */
 static uint64_t crossing_bytes(const gs_program *p, const gs_plan *plan, uint32_t residents)
 {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < residents; i++)
-        bytes += gs_exec__crosses(p, &plan->resident[i]) ? gs_align_up(plan->resident[i].bytes, GS_BLOCK_BYTES) : 0;
-    return bytes;
+    return bytes_of(p, plan, residents, crosses);
 }
 
 uint64_t gs_exec_bound_bytes(const gs_program *program, const gs_plan *plan)
@@ -422,7 +422,7 @@ void *gs_exec_rows(const gs_exec *e, uint32_t array)
 
     if (r == NULL || e->on[0].resident == NULL)
         return r == NULL ? NULL : memory + r->offset;
-    return gs_exec__crosses(e->program, r)
+    return crosses(e->program, r)
                ? memory + crossing_bytes(e->program, e->plan, (uint32_t)(r - e->plan->resident))
                : NULL;
 }

@@ -23,8 +23,6 @@ const float *gs_exec__loss_factor(const gs_exec *e, const gs_exec_device *x, con
 
 /* A run that is opened to be bound has a plan of one interval that neither reads nor writes. */
 gs_status gs_exec__check_bound(const gs_exec *e);
-/* Are these rows of an array that a bound graph brings, or a result of the run? */
-bool gs_exec__crosses(const gs_program *p, const gs_resident *r);
 /* Before the stage's first tile: zeroes the rest of the rows that the stage stores, as far as others read them. */
 gs_status gs_exec__zero_behind(gs_exec *e, gs_exec_device *x, const gs_task *t);
 /* Copies named rows of a vertex task's tile to the registers that load them. */

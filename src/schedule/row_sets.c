@@ -113,29 +113,21 @@ static uint32_t add(struct finder *f, const uint64_t *from)
     return number_of(f, bits);
 }
 
-static uint32_t unite(struct finder *f, uint32_t a, uint32_t b)
+/* Rows of both sets, or of either. */
+static uint32_t combine(struct finder *f, uint32_t a, uint32_t b, bool both)
 {
     if (a == b || a == GS_ALL_ROWS || b == f->none)
-        return a;
+        return both ? b : a;
     if (b == GS_ALL_ROWS || a == f->none)
-        return b;
+        return both ? a : b;
     uint64_t *bits = new_bits(f);
     for (uint64_t w = 0; bits != NULL && w < f->words; w++)
-        bits[w] = f->out.bits[a][w] | f->out.bits[b][w];
+        bits[w] = both ? f->out.bits[a][w] & f->out.bits[b][w] : f->out.bits[a][w] | f->out.bits[b][w];
     return bits == NULL ? GS_ALL_ROWS : number_of(f, bits);
 }
 
-static uint32_t meet(struct finder *f, uint32_t a, uint32_t b)
-{
-    if (a == b || a == GS_ALL_ROWS || b == f->none)
-        return b;
-    if (b == GS_ALL_ROWS || a == f->none)
-        return a;
-    uint64_t *bits = new_bits(f);
-    for (uint64_t w = 0; bits != NULL && w < f->words; w++)
-        bits[w] = f->out.bits[a][w] & f->out.bits[b][w];
-    return bits == NULL ? GS_ALL_ROWS : number_of(f, bits);
-}
+static uint32_t unite(struct finder *f, uint32_t a, uint32_t b) { return combine(f, a, b, false); }
+static uint32_t meet(struct finder *f, uint32_t a, uint32_t b) { return combine(f, a, b, true); }
 
 /* Operand ends of the edges of `direction` whose targets are in `of`. */
 static uint32_t reach(struct finder *f, uint32_t direction, uint32_t of)
