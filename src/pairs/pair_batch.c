@@ -131,11 +131,16 @@ gs_status gs_pair_batches_seek(gs_pair_batches *b, uint32_t epoch, uint32_t numb
     return GS_OK;
 }
 
+gs_status gs_pair_batches_pass(gs_pair_batches *b)
+{
+    return gs_pair_source_is_shared(&b->source) ? gs_pair_source_read(&b->source, GS_NO_BUCKET, NULL, NULL) : GS_OK;
+}
+
 /* The bucket that the next batch is of is in memory. */
 static gs_status hold_bucket(gs_pair_batches *b)
 {
     if (b->held_bucket != UINT32_MAX && b->done < b->held)
-        return GS_OK;
+        return gs_pair_batches_pass(b);
     const uint32_t bucket = next_bucket(b);
 
     GS_TRY(gs_pair_source_read(&b->source, bucket, b->all, b->all_labels));

@@ -52,6 +52,10 @@ gs_status gs_pair_source_open(gs_pair_source *s, const gs_store *store, uint32_t
 void gs_pair_source_close(gs_pair_source *s);
 /* Bytes that it holds. */
 uint64_t gs_pair_source_bytes(const gs_pair_source *s);
+/* Ranks that have shards read edges together: all call gs_pair_source_read() at a time, each for a bucket of its own or
+ * GS_NO_BUCKET, and get it from the rank that has its chunk. */
+bool gs_pair_source_is_shared(const gs_pair_source *s);
+#define GS_NO_BUCKET UINT64_MAX
 /* The pairs of a bucket into pair[first[b + 1] - first[b]], in the order of the store, and the bits of their labels to
  * `label`, of as many; NULL: they are not wanted. */
 gs_status gs_pair_source_read(gs_pair_source *s, uint64_t bucket, gs_pair *pair, uint32_t *label);
@@ -132,6 +136,8 @@ uint64_t gs_pair_batches_bytes(const gs_pair_batches *b);
 gs_status gs_pair_batches_seek(gs_pair_batches *b, uint32_t epoch, uint32_t number);
 /* It stands until the next call. */
 gs_status gs_pair_batches_next(gs_pair_batches *b, gs_pair_batch *out);
+/* This rank wants none, while others make their next one. */
+gs_status gs_pair_batches_pass(gs_pair_batches *b);
 
 /* Its batches as seeds of a sampler's: targets are a batch's rows, in their order, and edges that are its pairs are
  * left out, in a symmetric store either way. gs_batch.seeds is the gs_pair_batch. `b` stays the caller's, who draws

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
+#include "ranks/ranks.h"
 #include "store/chunk_view.h"
 
 #define NO_BLOCK UINT64_MAX
@@ -108,7 +109,16 @@ static bool list_edges(gs_pair *pair, const gs_chunk_view *v, uint32_t source, u
     return good;
 }
 
-static gs_status read_edges(gs_pair_source *s, uint64_t bucket, gs_pair *pair)
+static gs_status read_chunk(gs_pair_source *s, const gs_chunk *c)
+{
+    const gs_extent own = gs_store_edges_extent(s->store, GS_BY_DEST);
+
+    GS_TRY(gs_extent_check(own, c->offset, c->length, s->path));
+    return gs_pread_exact(s->fd, s->chunk, c->length, c->offset - own.first, s->path);
+}
+
+/* The pairs of the chunk whose bytes are there. */
+static gs_status take_edges(gs_pair_source *s, uint64_t bucket, gs_pair *pair)
 {
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     const gs_chunk *const c = chunk_of(s, bucket);
@@ -119,9 +129,6 @@ static gs_status read_edges(gs_pair_source *s, uint64_t bucket, gs_pair *pair)
                                     .operands = c->operands, .largest = c->largest};
     gs_chunk_view v;
 
-    if (c->edges == 0)
-        return GS_OK;
-    GS_TRY(gs_pread_exact(s->fd, s->chunk, c->length, c->offset, s->path));
     if (gs_hash64(s->chunk, c->length) != c->checksum)
         return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) does not match its checksum; make the store again", s->path,
                        destination, source);
@@ -131,6 +138,39 @@ static gs_status read_edges(gs_pair_source *s, uint64_t bucket, gs_pair *pair)
         !list_edges(pair, &v, source * t->interval_rows, destination * t->interval_rows, types))
         return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) has other types than the store; make the store again", s->path,
                        destination, source);
+    return GS_OK;
+}
+
+static gs_status read_edges(gs_pair_source *s, uint64_t bucket, gs_pair *pair)
+{
+    const gs_chunk *const c = chunk_of(s, bucket);
+
+    if (c->edges == 0)
+        return GS_OK;
+    GS_TRY(read_chunk(s, c));
+    return take_edges(s, bucket, pair);
+}
+
+/* A rank has the chunks of its target intervals: rank after rank gets the one that it wants. */
+static gs_status read_shared(gs_pair_source *s, uint64_t bucket, gs_pair *pair)
+{
+    const uint32_t self = gs_ranks_self(), *const first = gs_store_get_shard(s->store)->first;
+    uint64_t all[GS_RANKS_MOST];
+
+    GS_TRY(gs_ranks_gather(all, &bucket, sizeof(bucket)));
+    for (uint32_t r = 0, owner; r < gs_ranks_count(); r++) {
+        const gs_chunk *const c = all[r] == GS_NO_BUCKET ? NULL : chunk_of(s, all[r]);
+        if (c == NULL || c->edges == 0)
+            continue;
+        for (owner = 0; all[r] % gs_store_chunks(s->store)->parts >= first[owner + 1];)
+            owner++;
+        if (owner == self)
+            GS_TRY(read_chunk(s, c));
+        if (owner != r && (owner == self || r == self))
+            GS_TRY(gs_ranks_pass(owner == self, owner == self ? r : owner, s->chunk, c->length));
+        if (r == self)
+            GS_TRY(take_edges(s, bucket, pair));
+    }
     return GS_OK;
 }
 
@@ -178,8 +218,15 @@ uint64_t gs_pair_source_bytes(const gs_pair_source *s)
            (s->array == GS_ARRAY_COUNT ? GS_MAX(s->chunk_bytes, GS_BLOCK_BYTES) : GS_SUM_BYTES);
 }
 
+bool gs_pair_source_is_shared(const gs_pair_source *s)
+{
+    return s->array == GS_ARRAY_COUNT && s->store != NULL && gs_store_get_shard(s->store) != NULL;
+}
+
 gs_status gs_pair_source_read(gs_pair_source *s, uint64_t bucket, gs_pair *pair, uint32_t *label)
 {
+    if (gs_pair_source_is_shared(s))
+        return read_shared(s, bucket, pair);
     if (s->array == GS_ARRAY_COUNT)
         return read_edges(s, bucket, pair);
     for (uint64_t k = 0; k < s->first[bucket + 1] - s->first[bucket]; k++)

@@ -335,7 +335,7 @@ gs_extent gs_shard_rows(const gs_store_shard *x, uint32_t rank, uint64_t interva
     return (gs_extent){first, end - first};
 }
 
-/* Whole checksum blocks around the rows. What ids are called is rank 0's to write, and pairs are for one process. */
+/* Whole checksum blocks around the rows. What ids are called is rank 0's to write; lists of pairs are for all. */
 gs_extent gs_store__part_of(const gs_manifest *m, const gs_chunk_table *t, const gs_store_shard *x, unsigned k)
 {
     uint64_t all = 0;
@@ -346,7 +346,7 @@ gs_extent gs_store__part_of(const gs_manifest *m, const gs_chunk_table *t, const
         return edges_of(t, x, k == GS_FILE_DEST ? GS_BY_DEST : GS_BY_SOURCE);
     const gs_array_id id = (gs_array_id)(k - GS_FILE_ARRAY0);
     if (!gs_array_is_of_vertices(id))
-        return (gs_extent){0, id < GS_ARRAY_TRAIN_LINKS && x->rank == 0 ? all : 0};
+        return (gs_extent){0, id >= GS_ARRAY_TRAIN_LINKS || x->rank == 0 ? all : 0};
     if (!gs_store_deals_array(id))
         return (gs_extent){0, all};
     return gs_shard_rows(x, x->rank,

@@ -95,9 +95,9 @@ static gs_status count_pairs(gs_session_config *config, gs_param param[GS_PAIR_P
         return gs_fail(GS_EUNSUPPORTED, ".device %s: rows without a layer are learned, and scored, by processors; use "
                        "cpu", o->device);
     GS_TRY(gs_session_open_store(&store, config->store));
-    if (trains && gs_store_get_shard(store) != NULL)
-        return gs_fail(GS_EUNSUPPORTED, "%s: a shard has none of its store's pairs to train on; give ranks the whole "
-                       "store", config->store);
+    if (seeds && gs_store_get_shard(store) != NULL && !gs_store_array(store, GS_ARRAY_TRAIN_LINKS)->present)
+        return gs_fail(GS_EUNSUPPORTED, ".seeds edges: seeds are edges of all shards, and %s is one; give ranks the "
+                       "whole store, or train_edges.npy to its input", config->store);
     config->pair_params = gs_run_pairs_params(param, store, o);
     config->pairs = param;
     if (!trains)

@@ -643,6 +643,8 @@ static gs_status add_step(gs_run *r, uint32_t epoch, uint32_t first, double *los
         GS_TRY(gs_pair_batches_next(&p->batches, &batch));
         gs_row_list_make(&p->list, batch.vertex, batch.rows);
         own.rows = batch.rows;
+    } else {
+        GS_TRY(gs_pair_batches_pass(&p->batches));
     }
     GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
     for (uint32_t k = 0; k < ranks; k++)

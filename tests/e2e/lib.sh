@@ -162,3 +162,12 @@ add_types()
         yes abc | tr -d '\n' | tr abc '\000\001\002' | head -c "$edges"
     } >"$1/edge_types.npy"
 }
+
+# first ROWS BYTES FILE OF: rows of an array, or of what is in one byte each.
+first()
+{
+    local shape="($1, 2)" type='<i8'
+    [ "$2" -gt 1 ] || shape="($1,)" type='|u1'
+    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '$type', 'fortran_order': False, 'shape': $shape, }" >"$3"
+    tail -c +129 "$4" | head -c $(($1 * $2)) >>"$3"
+}

@@ -11,14 +11,6 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_
 input_of rough
 parts=${GS_TEST_ALL:+8} parts=${parts:-5} # each rank plans, which takes longer than its epochs, by the square of these
 add_types "$input"
-# first ROWS BYTES FILE OF: rows of an array, or of what is in one byte each.
-first()
-{
-    local shape="($1, 2)" type='<i8'
-    [ "$2" -gt 1 ] || shape="($1,)" type='|u1'
-    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '$type', 'fortran_order': False, 'shape': $shape, }" >"$3"
-    tail -c +129 "$4" | head -c $(($1 * $2)) >>"$3"
-}
 cp -r "$input" "$work/labelled" # with types of edges as labels of pairs
 for split in train.900 valid.200; do
     first "${split#*.}" 16 "$work/labelled/${split%.*}_edges.npy" "$input/edges.npy"
@@ -232,8 +224,6 @@ refuse 2 'done by one process' mpirun -n 2 "$GNNSTREAM" info "$work/store"
 batches=(--sampler neighbor --fanout 3,3 --batch-size 30)
 refuse 2 'host-memory: is missing' mpirun -n 2 "${gcn[@]}" "${batches[@]}"
 batches+=(--host-memory 300M)
-run "its shards" "$GNNSTREAM" shard "$work/store" 2 "$work/shards"
-refuse 1 'a shard has none' mpirun -n 2 "$GNNSTREAM" train "$work/shards" --model gcn --task link
 # without the module, one line of all
 mkdir "$work/tools" "$work/src"
 cp "$GNNSTREAM" "$work/tools"

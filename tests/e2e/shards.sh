@@ -22,6 +22,9 @@ head += " " * (63 - (10 + len(head)) % 64) + "\n"
 rows = b"".join(struct.pack("<f", (k * 7919 % 1000) / 500 - 1) for k in range(180000))
 open(sys.argv[1], "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + rows)
 END
+for split in train.20000 valid.300; do
+    first "${split#*.}" 16 "$work/edged/${split%.*}_edges.npy" "$work/graph/edges.npy"
+done
 run "a store with features of edges" "$GNNSTREAM" partition "$work/edged" "$work/edges" --parts 5 --method random \
     --feature-type bf16 || finish
 
@@ -79,6 +82,10 @@ beside 2 store of2 --model sage --hidden 8 --sampler saint-walk --batch-size 100
 [ "$(column sent_bytes "$work/own.jsonl" | total)" -gt "$(column sent_bytes "$work/shared.jsonl" | total)" ] && pass ||
     fail "no rows of the store were sent for batches"
 [ -z "${GS_TEST_ALL:-}" ] || beside 3 store of3 --model gcn --hidden 8 --sampler cluster --batch-size 1
+# pairs: edges of the store, whose chunks go to who scores them; and listed ones, which each shard has, also as seeds
+pairs=(--task link --negatives 2 --batch-size 3000 --epochs 1)
+beside 3 store of3 --model sage --hidden 8 "${pairs[@]}"
+beside 2 edges edges2 --model "$texts/gatv2.gnn" --hidden 8 "${drawn[@]}" "${pairs[@]}" --seeds edges
 # rows of the store, which are narrower than what becomes of them, go from who has them to who wants them, as many as a
 # plan says that is told of shards
 sage=(--model sage --hidden 64 --no-hoist --device-memory 12M)
@@ -122,6 +129,8 @@ compare "a prediction" "$work/predicted.npy" "$work/gcn.npy" 1e-5
 
 # What is refused, in one line.
 gcn=(--model gcn --epochs 1 --threads 1)
+refuse 1 'seeds are edges of all shards' mpirun -n 2 "$GNNSTREAM" train "$work/of2" "${gcn[@]}" "${drawn[@]}" \
+    --task link --seeds edges --host-memory 300M
 refuse 2 'of2: holds shards of a store' "$GNNSTREAM" train "$work/of2" "${gcn[@]}"
 refuse 2 'of2/1: is shard 1 of 2' "$GNNSTREAM" train "$work/of2/1" "${gcn[@]}"
 refuse 2 'of2/1: is shard 1 of 2' "$GNNSTREAM" plan "$work/of2/1" "${gcn[@]}"
