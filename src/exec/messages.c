@@ -290,10 +290,9 @@ gs_status gs_exec__sum_ranks(gs_exec *e)
 
     if (e->plan->ranks == 0)
         return GS_OK;
-    if (e->args->grad != NULL && s->learned > 0)
-        GS_TRY(gs_ranks_sum_f32(e->on[0].grad[s->first], s->learned));
+    const uint64_t learned = e->args->grad != NULL ? s->learned : 0;
     each_number(e, s->numbers, put_number);
-    GS_TRY(gs_ranks_sum_f64(s->numbers, s->number_count));
+    GS_TRY(gs_ranks_sum_both(s->numbers, s->number_count, learned > 0 ? e->on[0].grad[s->first] : NULL, learned));
     each_number(e, s->numbers, take_number);
     return GS_OK;
 }

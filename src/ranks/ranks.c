@@ -98,7 +98,7 @@ static gs_status end_all(gs_ranks_message *m, const bool *made, gs_status st)
 
 /* ---- meetings ------------------------------------------------------------- */
 
-static void *said_by(uint32_t rank) { return ranks.said + rank * SAID_BYTES + WORD_BYTES; }
+static char *said_by(uint32_t rank) { return (char *)ranks.said + rank * SAID_BYTES + WORD_BYTES; }
 
 /* Each tells each other what it has come to and `bytes` of x, in one message: a rank that waits for its processor is
  * waited for once. */
@@ -112,7 +112,7 @@ static gs_status tell_all(int32_t own, const void *x, uint64_t bytes)
     assert(bytes <= CHUNK_BYTES);
     memcpy(mine, &own, sizeof(own));
     if (bytes > 0)
-        memcpy(mine + WORD_BYTES, x, bytes);
+        memmove(mine + WORD_BYTES, x, bytes); /* it may be there */
     for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
         st = begin_one(&m[r], &made[r], GS_RANKS_MEETINGS, false, r, ranks.said + r * SAID_BYTES, SAID_BYTES);
     for (uint32_t r = 0; r < ranks.count && st == GS_OK; r++)
@@ -185,8 +185,8 @@ gs_status gs_ranks_share_of(uint32_t rank, void *x, uint64_t bytes)
 
 gs_status gs_ranks_share(void *x, uint64_t bytes) { return gs_ranks_share_of(0, x, bytes); }
 
-/* to[i] is made of number i of each rank. */
-typedef void join_fn(void *to, uint64_t count);
+/* to[i] is made of number i of those that each rank has said from byte `at` on. */
+typedef void join_fn(void *to, uint64_t at, uint64_t count);
 
 static gs_status join_all(char *x, uint64_t bytes, uint64_t size, join_fn *join)
 {
@@ -195,7 +195,7 @@ static gs_status join_all(char *x, uint64_t bytes, uint64_t size, join_fn *join)
     do {
         const uint64_t n = GS_MIN(CHUNK_BYTES, bytes - at);
         GS_TRY(meet(GS_OK, x + at, n));
-        join(x + at, n / size);
+        join(x + at, 0, n / size);
         at += n;
     } while (at < bytes);
     return GS_OK;
@@ -211,12 +211,12 @@ static gs_status join_all(char *x, uint64_t bytes, uint64_t size, join_fn *join)
     X(gs_ranks_sum_f64, double, double, one + next)
 
 #define X(name, type, wide, joined)                                                                        \
-    static void name##_of(void *to, uint64_t count)                                                        \
+    static void name##_of(void *to, uint64_t at, uint64_t count)                                           \
     {                                                                                                      \
         for (uint64_t i = 0; i < count; i++) {                                                             \
-            wide one = ((const type *)said_by(0))[i];                                                      \
+            wide one = ((const type *)(said_by(0) + at))[i];                                               \
             for (uint32_t r = 1; r < ranks.count; r++) {                                                   \
-                const type next = ((const type *)said_by(r))[i];                                           \
+                const type next = ((const type *)(said_by(r) + at))[i];                                    \
                 one = (wide)(joined);                                                                      \
             }                                                                                              \
             ((type *)to)[i] = (type)one;                                                                   \
@@ -228,6 +228,23 @@ static gs_status join_all(char *x, uint64_t bytes, uint64_t size, join_fn *join)
     }
 EACH(X)
 #undef X
+
+gs_status gs_ranks_sum_both(double *x, uint64_t doubles, float *y, uint64_t floats)
+{
+    const uint64_t first = doubles * sizeof(*x), bytes = first + floats * sizeof(*y);
+
+    if (bytes > CHUNK_BYTES) {
+        GS_TRY(gs_ranks_sum_f64(x, doubles));
+        return gs_ranks_sum_f32(y, floats);
+    }
+    memcpy(said_by(ranks.self), x, first);
+    if (floats > 0)
+        memcpy(said_by(ranks.self) + first, y, bytes - first);
+    GS_TRY(meet(GS_OK, said_by(ranks.self), bytes));
+    gs_ranks_sum_f64_of(x, 0, doubles);
+    gs_ranks_sum_f32_of(y, first, floats);
+    return GS_OK;
+}
 
 /* ---- messages ------------------------------------------------------------- */
 

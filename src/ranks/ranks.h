@@ -59,6 +59,8 @@ gs_status gs_ranks_least_u8(uint8_t *x, uint64_t count);
 /* x[0] + x[1] + ..., in the order of the ranks, so that all have the same bits. */
 gs_status gs_ranks_sum_f32(float *x, uint64_t count);
 gs_status gs_ranks_sum_f64(double *x, uint64_t count);
+/* Of several ranks, both in one meeting where they are few. */
+gs_status gs_ranks_sum_both(double *x, uint64_t doubles, float *y, uint64_t floats);
 
 /* ---- messages ---- */
 
