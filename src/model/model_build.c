@@ -391,39 +391,23 @@ static char picked_by(const gs_builder *b, const char *name)
     return 0;
 }
 
-/* [vertex_types], [vertex_types, n]: of one type its row alone. */
-static uint32_t build_rows_of_types(gs_builder *b, const gs_text_param *p, const char *name)
+/* [types], [types, n] of edges, or vertex_types: of one type its row alone, which is then the same for all. */
+static uint32_t build_picked(gs_builder *b, const gs_text_param *p, const char *name, bool of_edges)
 {
+    const char *const of = of_edges ? "types" : "vertex_types";
     const uint32_t types = gs_model__width_of(b, &p->dim[0]);
     const uint32_t width = p->dims == 2 ? gs_model__width_of(b, &p->dim[1]) : 1;
     const uint32_t shape[3] = {types, width, 0};
     uint32_t w;
 
     gs_ir_at(b->ir, p->line, p->column);
-    if (p->dims > 2 || p->dim[0].factors != 1 || strcmp(p->dim[0].factor[0].name, "vertex_types") != 0)
-        return gs_ir_error(b->ir, GS_EFORMAT, "'%s[v.type]' needs a parameter [vertex_types] or [vertex_types, n]; "
-                           "right of @ one [vertex_types, n, m]", p->name);
+    if (p->dims > 2 || p->dim[0].factors != 1 || strcmp(p->dim[0].factor[0].name, of) != 0)
+        return gs_ir_error(b->ir, GS_EFORMAT, "'%s[%c.type]' needs a parameter [%s] or [%s, n]; right of @ one "
+                           "[%s, n, m]", p->name, of_edges ? 'e' : 'v', of, of, of);
+    if (of_edges && types > 1)
+        return gs_ir_param_by_type(b->ir, name, types, width, p->dims, p->fixed);
     w = p->dims == 2 && types > 1 ? gs_ir_param(b->ir, name, 2, types, width)
                                   : gs_ir_param(b->ir, name, 1, 1, p->dims == 2 ? width : types);
-    gs_ir_param_shape(b->ir, w, p->dims == 2 ? 2 : 0, shape, p->fixed);
-    return w;
-}
-
-/* [types], [types, n]: of one type its row alone, which is the same for all edges. */
-static uint32_t build_picked(gs_builder *b, const gs_text_param *p, const char *name)
-{
-    const uint32_t types = gs_model__width_of(b, &p->dim[0]);
-    const uint32_t width = p->dims == 2 ? gs_model__width_of(b, &p->dim[1]) : 1;
-    const uint32_t shape[3] = {types, width, 0};
-    uint32_t w;
-
-    gs_ir_at(b->ir, p->line, p->column);
-    if (p->dims > 2 || p->dim[0].factors != 1 || strcmp(p->dim[0].factor[0].name, "types") != 0)
-        return gs_ir_error(b->ir, GS_EFORMAT, "'%s[e.type]' needs a parameter [types] or [types, n]; right of @ one "
-                           "[types, n, m]", p->name);
-    if (types > 1)
-        return gs_ir_param_by_type(b->ir, name, types, width, p->dims, p->fixed);
-    w = gs_ir_param(b->ir, name, 1, 1, width);
     gs_ir_param_shape(b->ir, w, p->dims == 2 ? 2 : 0, shape, p->fixed);
     return w;
 }
@@ -460,7 +444,7 @@ static uint32_t build_param(gs_builder *b, const gs_text_param *p, const char *n
     if (b->identity && gs_model__is_of_input(b->l, p))
         return gs_model__rows_of_input(b, p, name);
     if (picked_by(b, p->name) != 0)
-        return picked_by(b, p->name) == 'e' ? build_picked(b, p, name) : build_rows_of_types(b, p, name);
+        return build_picked(b, p, name, picked_by(b, p->name) == 'e');
     if (p->dims == 3)
         return build_param3(b, p, name);
     first = gs_model__width_of(b, &p->dim[0]);
@@ -627,35 +611,26 @@ static gs_status build_layer(gs_builder *b, uint32_t *out)
 {
     const gs_text_layer *l = b->l;
     char label[2 * GS_TEXT_NAME + 16];
-    uint32_t result;
-    gs_status st = GS_ENOMEM;
+    GS_FREED gs_named *const value = gs_malloc_array((size_t)l->statements + 1, sizeof(*value));
+    GS_FREED uint32_t *const param = gs_malloc_array((size_t)l->params + 1, sizeof(*param));
 
-    b->value = gs_malloc_array((size_t)l->statements + 1, sizeof(*b->value));
-    b->param = gs_malloc_array((size_t)l->params + 1, sizeof(*b->param));
-    if (b->value == NULL || b->param == NULL) {
-        gs_fail(st, "%s: no memory for the model's graph", b->m->path);
-        goto done;
-    }
+    if (value == NULL || param == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", b->m->path);
+    b->value = value;
+    b->param = param;
     start_edge_values(b);
     check_widths(b);
     check_edge_widths(b);
     build_params(b);
-    if ((st = gs_ir_status(b->ir)) != GS_OK)
-        goto done;
+    GS_TRY(gs_ir_status(b->ir));
     run_statements(b);
-    result = gs_model__build_expr(b, l->result);
+    const uint32_t result = gs_model__build_expr(b, l->result);
     check_result(b, result);
     return_edge_values(b);
     gs_model__full_name(b, label, sizeof(label), "", "out");
     gs_ir_label(b->ir, result, label);
     *out = result;
-    st = gs_ir_status(b->ir);
-done:
-    gs_free(b->value);
-    gs_free(b->param);
-    b->value = NULL;
-    b->param = NULL;
-    return st;
+    return gs_ir_status(b->ir);
 }
 
 /* What is of the layer that is built; the rest of the builder goes on. */
