@@ -79,14 +79,13 @@ static uint64_t projected_floats(const gs_pair_rank_options *o)
 
 static gs_status open_splits(gs_pair_ranks *r)
 {
-    gs_status st = GS_OK;
     uint64_t all = 0;
 
-    for (uint32_t k = 0; k < GS_LINK_SPLITS && st == GS_OK; k++) {
+    for (uint32_t k = 0; k < GS_LINK_SPLITS; k++) {
         r->there[k] = gs_pair_source_is_there(r->o.store, k);
         if (!r->there[k])
             continue;
-        st = gs_pair_source_open(&r->split[k], r->o.store, k);
+        GS_TRY(gs_pair_source_open(&r->split[k], r->o.store, k));
         r->room_pairs = GS_MAX(r->room_pairs, r->split[k].largest);
         r->most_scores = k > 0 ? GS_MAX(r->most_scores, r->split[k].pairs) : 0;
         all += r->split[k].pairs;
@@ -94,7 +93,7 @@ static gs_status open_splits(gs_pair_ranks *r)
     r->most_known = (uint32_t)GS_MIN(GS_MAX(2 * all, KNOWN_LEAST), KNOWN_MOST);
     if (gs_store_get_info(r->o.store)->edge_types > 0)
         r->most_scores = 0;
-    return st;
+    return GS_OK;
 }
 
 static bool take_memory(gs_pair_ranks *r)
@@ -212,9 +211,9 @@ static gs_status fetch_ends(gs_pair_ranks *r, const gs_pair_rows *rows, const gs
     for (uint32_t k = 0; k < r->ends; k++)
         r->order[k] = k;
     const gs_row_list list = {.rows = r->ends, .named = r->end, .order = r->order};
-    const gs_status st = rows->fetch(rows->context, &list, r->o.width, r->row);
-    if (st != GS_OK || !r->o.decoder->projects)
-        return st;
+    GS_TRY(rows->fetch(rows->context, &list, r->o.width, r->row));
+    if (!r->o.decoder->projects)
+        return GS_OK;
     gs_perceptron_take(&r->perceptron, values);
     for (uint32_t end = GS_PAIR_HEAD; end <= GS_PAIR_TAIL; end++)
         gs_perceptron_project(&r->perceptron, r->projected + (uint64_t)end * QUERIES * r->o.width, r->row, r->ends,
@@ -262,12 +261,12 @@ gs_status gs_pair_ranks_score(gs_pair_ranks *r, float *score, const gs_pair *pai
     r->pairs = pairs;
     if (pair != r->pair)
         memcpy(r->pair, pair, pairs * sizeof(*pair));
-    const gs_status st = fetch_ends(r, rows, values);
-    for (uint32_t p = 0; p < pairs && st == GS_OK; p++) {
+    GS_TRY(fetch_ends(r, rows, values));
+    for (uint32_t p = 0; p < pairs; p++) {
         make_query(r, p, values);
         score[p] = r->own[p] + bias_of(r, values);
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- known pairs ------------------------------------------------------------ */
