@@ -1,19 +1,13 @@
 #include "train/options.h"
 
 #include <assert.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/option_table.h"
 #include "base/size.h"
-#include "batch/batch_devices.h"
 #include "session/session_plan.h"
-#include "train/checkpoint_folder.h"
-#include "train/optim.h"
-#include "train/run_pairs.h"
+#include "train/run_internal.h"
 
 /* ---- batches ------------------------------------------------------------- */
 

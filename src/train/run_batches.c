@@ -1,6 +1,4 @@
 /* run_batches.c - a run that trains on batches: how many are a group, what of features is in memory, and the epochs. */
-#include "train/run_batches.h"
-
 #include <math.h>
 #include <string.h>
 

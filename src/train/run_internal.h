@@ -18,20 +18,29 @@
 #ifndef GS_TRAIN_RUN_INTERNAL_H
 #define GS_TRAIN_RUN_INTERNAL_H
 
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "base/outfile.h"
+#include "batch/batch_devices.h"
+#include "batch/batches.h"
 #include "gnnstream.h"
+#include "pairs/pair_batch.h"
+#include "pairs/pair_rank.h"
+#include "pairs/pair_step.h"
+#include "program/program.h"
 #include "session/profile.h"
 #include "session/session.h"
 #include "train/checkpoint_folder.h"
 #include "train/checkpoint_text.h"
 #include "train/control.h"
-#include "train/outputs.h"
 #include "train/metrics_log.h"
 #include "train/optim.h"
-#include "train/run_batches.h"
-#include "train/run_pairs.h"
+#include "train/outputs.h"
 #include "train/safetensors.h"
+
+typedef struct gs_run_pairs gs_run_pairs;
+typedef struct gs_run_batches gs_run_batches;
 
 typedef enum gs_run_state { GS_RUN_IS_OPEN, GS_RUN_IS_STOPPED, GS_RUN_IS_FAILED, GS_RUN_IS_FINISHED } gs_run_state;
 
@@ -206,6 +215,126 @@ gs_status gs_run__end_all(gs_status st);
 gs_status gs_run__begin_files(gs_run *r);
 gs_status gs_run__write_files(gs_run *r);
 void gs_run__abandon_files(gs_run *r);
+
+/* -- a run of pairs of vertices (.task "link").
+ *
+ * Rows of vertices are a table, which batches of pairs learn step by step; or what the last of a model's layers gives:
+ * then an epoch's batches leave the gradient of these rows, and one step is made of all. The session has the rows, and
+ * the decoder's rows of types as a parameter beside the model's.
+ */
+
+/* What of the options does not go with pairs. GS_EINVAL, GS_EUNSUPPORTED name the field. */
+gs_status gs_run_pairs_check(const gs_train_options *o);
+/* Are labels of edges learned? */
+bool gs_run_pairs_have_labels(const gs_train_options *o);
+/* Are they the seeds of batches of neighbours? */
+bool gs_run_pairs_are_seeds(const gs_train_options *o);
+/* Is the model without layers: "embedding", by that name or as weights have it? */
+gs_status gs_run_pairs_are_rows_alone(bool *out, const gs_train_options *o);
+/* The decoder's parameters for a store: how many there are. */
+#define GS_PAIR_PARAMS 5u /* at most */
+uint32_t gs_run_pairs_params(gs_param out[GS_PAIR_PARAMS], const gs_store *store, const gs_train_options *o);
+/* Takes all memory. `store` stays open as long. GS_ENOTFOUND, GS_EINVAL, GS_ENOMEM, GS_EIO, GS_EFORMAT. Blocks while it
+ * reads where pairs are. */
+gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_train_options *o, bool rows_alone);
+void gs_run_pairs_close(gs_run_pairs *p); /* NULL is allowed */
+GS_ENDS_BY(gs_run_pairs, gs_run_pairs_close)
+uint64_t gs_run_pairs_bytes(const gs_run_pairs *p);
+/* Of seeds: they, whose order no one else asks for while batches are drawn of them; and the loss of these batches. */
+gs_seed_source gs_run_pairs_seeds(gs_run_pairs *p);
+gs_batch_loss gs_run_pairs_loss(gs_run_pairs *p, uint32_t device); /* by the number of the device that trains them */
+/* Logits of a pair with a label, of a run or as .edges will have them; 0: pairs have scores. */
+uint32_t gs_run_pairs_columns(const gs_store *store, const gs_train_options *o);
+
+/* Of a prediction with .edges: host memory that scoring them takes. Errors as gs_run_pairs_open(). */
+gs_status gs_run_pairs_score_bytes(uint64_t *out, const gs_store *store, const gs_train_options *o);
+/* Scores .edges by the weights as they are, gives the logits or numbers of their labels, or finds the .top best targets
+ * of these sources, into the run's files. GS_EFORMAT: what is in the file is no pair. */
+gs_status gs_run_pairs_score(gs_run *r);
+
+/* Any thread: how many of an epoch's batches are done. False: none are at work, or `p` is NULL. */
+bool gs_run_pairs_progress(const gs_run_pairs *p, gs_progress *out);
+/* Is an epoch a step for each batch of pairs? NULL: there are none. */
+bool gs_run_pairs_step_by_batch(const gs_run_pairs *p);
+/* The batches of epoch e->epoch from r->part.batches on, as gs_run_batches_epoch() has it. */
+gs_status gs_run_pairs_epoch(gs_run *r, gs_epoch_report *e);
+/* Of a session that was planned for ranks, and pairs behind layers: bytes that batches of the first epoch move between
+ * ranks, rows, their gradients and those of the decoder; else 0. GS_ENOMEM, GS_EIO, GS_EFORMAT. Blocks while it reads
+ * pairs. */
+gs_status gs_run_pairs_sent(uint64_t *out, gs_session *s);
+/* Of layers: e->loss of all pairs, and the gradients of all that is learned. Adds to `e` what it took but for the pass
+ * "train", which is in `x`. GS_EINTERRUPTED, GS_EIO; GS_EDEVICE: the loss is not finite. */
+gs_status gs_run_pairs_differentiate(gs_run *r, gs_epoch_report *e, gs_exec_stats *x);
+/* Figures of validation and test pairs; of labels those of training, too, and *loss, their mean loss, else NaN. Layers
+ * leave their rows, as r->has_logits says. */
+gs_status gs_run_pairs_evaluate(gs_run *r, uint32_t epoch, gs_task_figures *out, double accuracy[3], double *loss,
+                                gs_exec_stats *x);
+
+/* -- what decoders and rows are, for those that train on pairs and those that score them. */
+
+/* Of scores. */
+gs_pair_rank_options gs_run_pairs__rank_options(const gs_store *store, const gs_train_options *o);
+/* Of labels, but for the sizes of batches. */
+gs_label_step_options gs_run_pairs__label_options(const gs_store *store, const gs_train_options *o);
+/* What the decoder has among a session's parameters, or their gradients. */
+gs_decoder_values gs_run_pairs__values(const gs_session *s, float *const *of);
+/* Rows that pairs are judged by. */
+gs_pair_rows gs_run_pairs__rows(gs_run *r);
+
+/* -- a run that trains on batches: an epoch is a step for each of them.
+ *
+ * A group of batches is sampled by all threads, into arenas that were taken before the first epoch, and trained one
+ * after the other. What an epoch reports is of all its batches: the loss is the mean over their targets.
+ */
+
+/* Loads the adjacency, or with `stream`, and where it does not fit .host_memory, what sampling needs of one that stays
+ * in the store; opens the sampler, plans. `config` as the run's session has it. GS_EBUDGET: that does not fit, and
+ * *config->refused is told what might, where this knows. Errors as gs_batches_open(), gs_adjacency_load(),
+ * gs_adjacency_stream(), gs_sampler_open(). */
+gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *config, bool stream);
+/* Of pairs: those whose ends its targets are, and whose loss its batches have from now on: the caller's, before
+ * gs_run_batches_start(), who closes them before this. Else NULL. */
+gs_run_pairs *gs_run_batches_take_pairs(gs_run_batches *b);
+/* Edges are in memory, and would do in the store, with less of it. */
+bool gs_run_batches_may_stream(const gs_run_batches *b);
+void gs_run_batches_close(gs_run_batches *b); /* NULL is allowed */
+GS_ENDS_BY(gs_run_batches, gs_run_batches_close)
+/* Rows of features stay in the memory of GPUs, where the options have it so and there is room: of what their plans
+ * leave one `share`-th (0: none) is for these, and the rest for the evaluation. False: there are none, as before. */
+bool gs_run_batches_spread(gs_run_batches *b, uint32_t share);
+/* Of each device, rows that stay and batches of a step: fills .batch_devices, .batch_rows, .batch_share and
+ * what is said of steps. */
+void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out);
+/* How fast each device is taken to be, in proportion to each other: how many devices. */
+uint32_t gs_run_batches_rates(const gs_run_batches *b, double rate[GS_BATCH_DEVICES]);
+/* Host memory that gs_run_batches_start() takes; and that of a device which has memory of its own, else 0. */
+uint64_t gs_run_batches_bytes(const gs_run_batches *b);
+uint64_t gs_run_batches_device_bytes(const gs_run_batches *b);
+/* Before the start: gives up something that a run does without, where the rest of it does not fit. False: nothing is
+ * left, and batches are drawn one at a time. What is needed then does not depend on .host_memory. */
+bool gs_run_batches_shrink(gs_run_batches *b);
+/* The pass that trains a batch, as planned. */
+gs_status gs_run_batches_describe(const gs_run_batches *b, gs_pass_report *out);
+/* Of a run with .profile: adds what the epoch's tasks took; what all said is kept for later plans, as
+ * gs_profile_remember_batches() says. */
+void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_profile *p);
+gs_status gs_run_batches_remember(const gs_run_batches *b, const gs_profile *p);
+/* The session whose train pass it is; and batches of an epoch. */
+const gs_session *gs_run_batches_session(const gs_run_batches *b);
+uint32_t gs_run_batches_count(const gs_run_batches *b);
+/* Predicted seconds of drawing one; 0: not known. */
+double gs_run_batches_drawing(const gs_run_batches *b);
+/* When `whole`, which evaluates, has started. */
+gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole);
+
+/* Before the whole graph is evaluated: memory that only a batch needs is given up until the next one. NULL is
+ * allowed. */
+void gs_run_batches_pause(gs_run_batches *b);
+/* Of a run with .trace: the last epoch's batches, as gs_batch_trace_write(). */
+gs_status gs_run_batches_write_trace(const gs_run_batches *b, const char *other, FILE *out, const char *path);
+/* The batches of epoch e->epoch from r->part.batches on: a step each, at the rate e->lr. r->part has the sums of the
+ * loss and says after each step how far it is; *e is added what they take. GS_EINTERRUPTED: between two steps. */
+gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e);
 
 GS_ENDS_BY(gs_run, gs_run_close)
 

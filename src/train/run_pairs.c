@@ -1,6 +1,4 @@
 /* run_pairs.c - losses of pairs of vertices, and their ranks, by rows that the session has. */
-#include "train/run_pairs.h"
-
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* score_pairs.c - scores of the pairs of a file, logits of their labels, or the best destinations of sources (.top). */
-
 #include <string.h>
 
 #include "base/npy.h"
