@@ -51,7 +51,8 @@ struct gs_pair_ranks {
     float *panel[2];   /* [gs_pair_end] beside given ends of this kind, [PIECE] side by side; or both the same */
     float *score;      /* [threads][BLOCK, PIECE] */
     float *own_panel;
-    uint32_t *best_id, *bests; /* [top pairs, top] the best destinations so far, and how many; with `top` */
+    uint32_t *best_id, *bests; /* [top pairs + 1, top] the best destinations so far, the last for those that come from
+                                * another rank, and [pairs] how many; with `top` */
     float *best;
     float *above, *below; /* [most_scores] of pairs and of random ones */
     uint64_t most_scores, scores;
@@ -113,8 +114,8 @@ static bool take_memory(gs_pair_ranks *r)
     r->projected = gs_arena_take(&r->arrays, projected_floats(&r->o) + 1, sizeof(*r->projected));
     r->score = gs_arena_take(&r->arrays, (uint64_t)r->o.threads * BLOCK * PIECE, sizeof(*r->score));
     r->above = gs_arena_take(&r->arrays, 2 * r->most_scores + 1, sizeof(*r->above));
-    r->best = gs_arena_take(&r->arrays, best_numbers(r) + 1, sizeof(*r->best));
-    r->best_id = gs_arena_take(&r->arrays, best_numbers(r) + GS_RANK_PAIRS, sizeof(*r->best_id));
+    r->best = gs_arena_take(&r->arrays, best_numbers(r) + r->o.top + 1, sizeof(*r->best));
+    r->best_id = gs_arena_take(&r->arrays, best_numbers(r) + r->o.top + GS_RANK_PAIRS, sizeof(*r->best_id));
     if (r->arrays.is_short)
         return false;
     r->order = r->end + QUERIES;
@@ -130,7 +131,7 @@ static bool take_memory(gs_pair_ranks *r)
     r->panel[1] = r->panel[0] + (r->o.decoder->projects ? PIECE * width : 0);
     r->piece = r->projected + 2 * QUERIES * width;
     r->below = r->above + r->most_scores;
-    r->bests = r->best_id + best_numbers(r);
+    r->bests = r->best_id + best_numbers(r) + r->o.top;
     return true;
 }
 
@@ -145,8 +146,8 @@ uint64_t gs_pair_ranks_bytes(const gs_pair_ranks *r)
                      (r->o.decoder->projects ? gs_perceptron_bytes(r->o.width) : 0) +
                      (uint64_t)r->o.threads * BLOCK * PIECE * sizeof(*r->score) +
                      (2 * r->most_scores + 1) * sizeof(*r->above) +
-                     (best_numbers(r) + 1) * sizeof(*r->best) +
-                     (best_numbers(r) + GS_RANK_PAIRS) * sizeof(*r->best_id);
+                     (best_numbers(r) + r->o.top + 1) * sizeof(*r->best) +
+                     (best_numbers(r) + r->o.top + GS_RANK_PAIRS) * sizeof(*r->best_id);
 
     for (uint32_t k = 0; k < GS_LINK_SPLITS; k++)
         bytes += r->there[k] ? gs_pair_source_bytes(&r->split[k]) : 0;
@@ -495,6 +496,28 @@ static gs_status take_rows(void *context, uint64_t first, uint64_t rows, const f
     return check_stop(r);
 }
 
+/* The best of each rank's vertices come to rank 0, whose are the best of all then. */
+static gs_status join_bests(gs_pair_ranks *r)
+{
+    const uint32_t self = gs_ranks_self(), top = r->o.top;
+    float *const score = r->best + best_numbers(r);
+    uint32_t *const id = r->best_id + best_numbers(r);
+
+    for (uint32_t of = 1; of < gs_ranks_count(); of++)
+        for (uint32_t q = 0; q < r->pairs && (self == 0 || self == of); q++) {
+            const uint64_t at = self == 0 ? best_numbers(r) : (uint64_t)q * top;
+            uint32_t n = r->bests[q];
+            GS_TRY(gs_ranks_pass(self > 0, self == 0 ? of : 0, &n, sizeof(n)));
+            if (n == 0)
+                continue;
+            GS_TRY(gs_ranks_pass(self > 0, self == 0 ? of : 0, r->best + at, n * sizeof(*r->best)));
+            GS_TRY(gs_ranks_pass(self > 0, self == 0 ? of : 0, r->best_id + at, n * sizeof(*r->best_id)));
+            if (self == 0)
+                take_best(r, q, score, id, n);
+        }
+    return GS_OK;
+}
+
 gs_status gs_pair_ranks_top(gs_pair_ranks *r, const uint32_t **id, const float **score, const gs_pair *pair,
                             uint32_t pairs, const gs_pair_rows *rows, const gs_decoder_values *values)
 {
@@ -507,6 +530,7 @@ gs_status gs_pair_ranks_top(gs_pair_ranks *r, const uint32_t **id, const float *
     *id = r->best_id;
     *score = r->best;
     GS_TRY(rows->each(rows->context, true, take_rows, r));
+    GS_TRY(join_bests(r));
     for (uint64_t k = 0; k < (uint64_t)pairs * r->o.top; k++)
         r->best[k] += bias_of(r, values);
     return GS_OK;

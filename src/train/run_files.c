@@ -78,7 +78,7 @@ gs_status gs_run__begin_files(gs_run *r)
         GS_TRY(begin_logits(r, &r->files.logits, &r->files.logits_offset, o->logits));
     if (o->argmax != NULL)
         GS_TRY(gs_npy_create(&r->files.argmax, &r->files.argmax_offset, o->argmax, GS_I64, gs_run_vertices(r), 0));
-    if (o->scores != NULL)
+    if (o->scores != NULL && gs_ranks_self() == 0)
         GS_TRY(begin_scores(r));
     if (o->trace != NULL)
         GS_TRY(gs_outfile_begin(&r->files.trace, o->trace));
@@ -141,12 +141,12 @@ gs_status gs_run__write_files(gs_run *r)
     gs_outfile *const file[] = {&f->trace, &f->argmax, &f->logits, &f->scores, &f->targets, &f->weights};
     gs_status st = GS_OK;
 
+    if (r->options.edges != NULL) /* all ranks score; later they give rank 0 what it asks for */
+        GS_TRY(gs_run_pairs_score(r));
     if (f->logits.path != NULL)
         st = write_logits(r, &f->logits, f->logits_offset, false);
     if (st == GS_OK && f->argmax.path != NULL)
         st = write_logits(r, &f->argmax, f->argmax_offset, true);
-    if (st == GS_OK && f->scores.path != NULL)
-        st = gs_run_pairs_score(r);
     if (st == GS_OK && f->weights.path != NULL)
         st = gs_run__put_weights(r, &f->weights, r->report.kept_epochs);
     st = give_rows(r, st);

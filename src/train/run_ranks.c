@@ -39,8 +39,6 @@ static gs_status refuse(const char *what)
 
 static gs_status check_kind(const gs_train_options *o, gs_run_kind kind)
 {
-    if (kind == GS_RUN_PREDICT && (o->edges != NULL || o->scores != NULL))
-        return refuse(".edges, .scores: pairs of vertices");
     if (kind == GS_RUN_TRAIN && gs_train_on_batches(o) && o->host_memory == 0)
         return gs_fail(GS_EINVAL, ".host_memory: is missing; ranks that train on batches plan for the same");
     if (o->trace != NULL)

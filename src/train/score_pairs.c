@@ -3,6 +3,7 @@
 
 #include "base/npy.h"
 #include "base/size.h"
+#include "ranks/ranks.h"
 #include "train/run_internal.h"
 
 #define PAIR_COLUMNS 3u           /* at most */
@@ -155,12 +156,18 @@ static gs_status read_pairs(scoring *x, uint64_t first, uint32_t pairs)
     return GS_OK;
 }
 
+/* Rank 0 alone writes. */
+static gs_status put(gs_outfile *file, const void *x, uint64_t bytes, uint64_t at)
+{
+    return file->path == NULL ? GS_OK : gs_outfile_write(file, x, bytes, at);
+}
+
 static gs_status write_scores(scoring *x, gs_run *r, uint64_t first, uint32_t pairs, const gs_pair_rows *rows,
                               const gs_decoder_values *values)
 {
     GS_TRY(gs_pair_ranks_score(x->ranks, x->score, x->pair, pairs, rows, values));
-    return gs_outfile_write(&r->files.scores, x->score, pairs * sizeof(*x->score),
-                            r->files.scores_offset + first * sizeof(*x->score));
+    return put(&r->files.scores, x->score, pairs * sizeof(*x->score),
+               r->files.scores_offset + first * sizeof(*x->score));
 }
 
 /* The pairs' ends, each once, as the rows of a batch. */
@@ -196,7 +203,7 @@ static gs_status write_labels(scoring *x, gs_run *r, uint64_t first, uint32_t pa
 
     GS_TRY(rows->fetch(rows->context, &list, x->labels.o.width, x->labels.rows));
     gs_label_step_forward(&x->labels, &batch, values);
-    return gs_outfile_write(&r->files.scores, x->labels.logit, pairs * row, r->files.scores_offset + first * row);
+    return put(&r->files.scores, x->labels.logit, pairs * row, r->files.scores_offset + first * row);
 }
 
 static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sources, const gs_pair_rows *rows,
@@ -210,9 +217,9 @@ static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sourc
     for (uint64_t k = 0; k < sources; k++) {
         for (uint32_t t = 0; t < x->top; t++)
             x->target[t] = id[k * x->top + t];
-        GS_TRY(gs_outfile_write(&r->files.targets, x->target, row, r->files.targets_offset + (first + k) * row));
+        GS_TRY(put(&r->files.targets, x->target, row, r->files.targets_offset + (first + k) * row));
     }
-    return gs_outfile_write(&r->files.scores, score, sources * scores, r->files.scores_offset + first * scores);
+    return put(&r->files.scores, score, sources * scores, r->files.scores_offset + first * scores);
 }
 
 gs_status gs_run_pairs_score(gs_run *r)
@@ -221,11 +228,11 @@ gs_status gs_run_pairs_score(gs_run *r)
     const gs_pair_rows rows = gs_run_pairs__rows(r);
     GS_ENDS(close_scoring) scoring x = {.npy = {.fd = -1}};
 
-    GS_TRY(open_scoring(&x, r));
+    GS_TRY(gs_ranks_agree(open_scoring(&x, r)));
     const uint32_t block = x.top > 0 ? gs_pair_ranks_top_pairs(x.ranks) : GS_RANK_PAIRS;
     for (uint64_t at = 0; at < x.npy.shape[0]; at += block) {
         const uint32_t n = (uint32_t)GS_MIN(block, x.npy.shape[0] - at);
-        GS_TRY(read_pairs(&x, at, n));
+        GS_TRY(gs_ranks_agree(read_pairs(&x, at, n)));
         GS_TRY(x.labelled  ? write_labels(&x, r, at, n, &rows, &values)
                : x.top > 0 ? write_top(&x, r, at, n, &rows, &values)
                            : write_scores(&x, r, at, n, &rows, &values));

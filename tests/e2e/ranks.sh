@@ -101,6 +101,23 @@ of_pairs=(--model gcn --task link --decoder mlp --negatives 6 --batch-size 400 -
 beside 2 "${of_pairs[@]}"
 sent=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
 [ "$sent" -eq "$(planned 2 "${of_pairs[@]}")" ] && pass || fail "$sent bytes were sent for pairs, others were planned"
+# and they score pairs of a file, and find the best targets of sources
+first 90 16 "$work/scored.npy" "$input/edges.npy"
+sed "1s/, 2), }/,), }  /" "$work/scored.npy" >"$work/sources.npy" # as many sources: the first half of the numbers
+truncate -s $((128 + 90 * 8)) "$work/sources.npy"
+for n in 1 2; do
+    run "scores by $n" mpirun -n $n "$GNNSTREAM" predict "$store" --weights "$work/ranks.safetensors" --threads 1 \
+        --edges "$work/scored.npy" --scores "$work/scores$n.npy" --host-memory 300M
+    run "targets by $n" mpirun -n $n "$GNNSTREAM" predict "$store" --weights "$work/ranks.safetensors" --threads 1 \
+        --edges "$work/sources.npy" --scores "$work/best$n.npy" --top 5 --targets "$work/targets$n.npy" \
+        --logits "$work/rows$n.npy" --host-memory 300M
+done
+sed 's/, 2), }/, 1), }/' "$work/scored.npy" >"$work/wrong.npy"
+refuse 1 'wrong.npy: is i64' mpirun -n 2 "$GNNSTREAM" predict "$store" --weights "$work/ranks.safetensors" \
+    --edges "$work/wrong.npy" --scores "$work/wrong.out" --threads 1
+compare "scores by 2" "$work/scores2.npy" "$work/scores1.npy" 1e-5
+compare "scores of targets by 2" "$work/best2.npy" "$work/best1.npy" 1e-5
+cmp "$work/targets1.npy" "$work/targets2.npy" && pass || fail "other targets by 2"
 # Batches of neighbours, each of one rank, with an odd one at the end, and of pairs.
 drawn=(--sampler neighbor --fanout 4,4)
 beside 2 --model gcn --task link --decoder mlp --negatives 6 --batch-size 200 --seeds edges "${drawn[@]}"
