@@ -318,13 +318,14 @@ static gs_status check_learning(const gs_train_options *o)
 gs_status gs_train_options_check(const gs_train_options *o)
 {
     gs_checkpoint_pace pace;
-    gs_status st;
 
     if (o->model == NULL || o->model[0] == '\0')
         return gs_fail(GS_EINVAL, ".model: none given; name a built-in model (gcn, gat, ...) or the file of one");
-    if ((st = gs_options_check_ranges(o)) != GS_OK || (st = check_widths(o)) != GS_OK ||
-        (st = check_learning(o)) != GS_OK || (st = check_pairs(o)) != GS_OK || (st = check_device(o->device)) != GS_OK)
-        return st;
+    GS_TRY(gs_options_check_ranges(o));
+    GS_TRY(check_widths(o));
+    GS_TRY(check_learning(o));
+    GS_TRY(check_pairs(o));
+    GS_TRY(check_device(o->device));
     if (o->checkpoint_every != NULL && o->checkpoint == NULL && o->resume == NULL)
         return gs_fail(GS_EINVAL, ".checkpoint_every %s: of which checkpoints? Give .checkpoint a folder",
                        o->checkpoint_every);

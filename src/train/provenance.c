@@ -127,16 +127,6 @@ static const char *find(const gs_safetensors_note *note, uint32_t notes, const c
     return NULL;
 }
 
-/* Fit for a line of a person's. */
-static void take_text(char *out, size_t room, const char *value)
-{
-    size_t n = 0;
-
-    for (; value != NULL && n + 1 < room && value[n] != '\0'; n++)
-        out[n] = (unsigned char)value[n] < ' ' || value[n] == 127 ? '?' : value[n];
-    out[n] = '\0';
-}
-
 static gs_status take_count(uint32_t *out, const gs_safetensors_note *note, uint32_t notes, const char *key,
                             const char *path)
 {
@@ -163,16 +153,16 @@ static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uin
     gs_weights_summary *const s = &p->summary;
     const char *const text = find(note, notes, "model_text"), *const id = find(note, notes, "store_id");
 
-    take_text(s->version, sizeof(s->version), find(note, notes, "gnnstream"));
+    gs_safetensors_printable(s->version, sizeof(s->version), find(note, notes, "gnnstream"));
     if (s->version[0] == '\0')
         return GS_OK; /* another program's, whose notes are its own */
-    take_text(s->model, sizeof(s->model), find(note, notes, "model"));
-    take_text(s->store, sizeof(s->store), find(note, notes, "store"));
+    gs_safetensors_printable(s->model, sizeof(s->model), find(note, notes, "model"));
+    gs_safetensors_printable(s->store, sizeof(s->store), find(note, notes, "store"));
     s->store_id = id != NULL ? strtoull(id, NULL, 16) : 0;
     for (size_t k = 0; k < GS_ARRAY_LEN(shape); k++) {
         void *const to = (char *)s + shape[k].summary;
         if (shape[k].is_text)
-            take_text(to, shape[k].room, find(note, notes, shape[k].name));
+            gs_safetensors_printable(to, shape[k].room, find(note, notes, shape[k].name));
         else
             GS_TRY(take_count(to, note, notes, shape[k].name, path));
     }
@@ -184,8 +174,8 @@ static gs_status take_all(gs_provenance *p, const gs_safetensors_note *note, uin
     const char *const task = find(note, notes, "task"), *const decoder = find(note, notes, "decoder");
     for (int t = GS_TRAIN_TASK_LINK; t < GS_TRAIN_TASKS && task != NULL; t++)
         if (strcmp(task, gs_train_task_name((gs_train_task)t)) == 0) {
-            take_text(p->task, sizeof(p->task), task);
-            take_text(p->decoder, sizeof(p->decoder),
+            gs_safetensors_printable(p->task, sizeof(p->task), task);
+            gs_safetensors_printable(p->decoder, sizeof(p->decoder),
                       decoder != NULL ? decoder : t == GS_TRAIN_TASK_LINK ? "dot" : "mlp");
         }
     p->no_move = says_yes(note, notes, "no_move");
@@ -264,26 +254,23 @@ gs_status gs_provenance_complete(gs_train_options *o, const gs_provenance *p, co
 {
     const bool says = p->summary.version[0] != '\0';
     gs_train_options usual;
-    gs_status st = GS_OK;
 
     gs_train_options_init(&usual);
-    for (size_t k = 0; k < GS_ARRAY_LEN(shape) && st == GS_OK; k++) {
+    for (size_t k = 0; k < GS_ARRAY_LEN(shape); k++) {
         const void *const has = (const char *)&p->summary + shape[k].summary;
         char *const field = (char *)o + shape[k].field, *const normal = (char *)&usual + shape[k].field;
         if (shape[k].is_text)
-            st = complete_text((const char **)(void *)field, has, shape[k].name, *(const char **)(void *)normal, path);
+            GS_TRY(complete_text((const char **)(void *)field, has, shape[k].name, *(const char **)(void *)normal,
+                                 path));
         else
-            st = complete_count((uint32_t *)(void *)field, *(const uint32_t *)has, shape[k].name,
-                                *(const uint32_t *)(void *)normal, path);
+            GS_TRY(complete_count((uint32_t *)(void *)field, *(const uint32_t *)has, shape[k].name,
+                                  *(const uint32_t *)(void *)normal, path));
     }
     o->ignore_edge_weights |= p->ignores_edge_weights;
-    if (st == GS_OK && p->decoder[0] != '\0') {
+    if (p->decoder[0] != '\0') {
         o->task = p->task;
-        st = complete_text(&o->decoder, p->decoder, "decoder", "dot", path);
+        GS_TRY(complete_text(&o->decoder, p->decoder, "decoder", "dot", path));
     }
-    if (st == GS_OK)
-        st = complete_model(o, p, path);
-    if (st == GS_OK && says)
-        st = complete_count(&o->classes, p->summary.classes, "classes", 0, path);
-    return st;
+    GS_TRY(complete_model(o, p, path));
+    return says ? complete_count(&o->classes, p->summary.classes, "classes", 0, path) : GS_OK;
 }

@@ -172,20 +172,21 @@ void gs_run__abandon_files(gs_run *r)
 
 static gs_status check_path(const gs_run *r, const char *path, gs_file_kind kind)
 {
+    GS_TRY(gs_check_argument(r, "run"));
+    GS_TRY(gs_check_argument(path, "path"));
     return gs_outputs_check_one(&r->options, r->kind, gs_store_dir(r->session->store), path, kind);
 }
 
 gs_status gs_run_save(gs_run *run, const char *path)
 {
     GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
-    gs_status st;
 
-    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
-        (st = check_path(run, path, GS_FILE_KIND_SAFETENSORS)) != GS_OK || (st = gs_run__fetch(run)) != GS_OK)
-        return st;
+    GS_TRY(check_path(run, path, GS_FILE_KIND_SAFETENSORS));
+    GS_TRY(gs_run__fetch(run));
     if (gs_run__tables_are_shared(run) && gs_ranks_self() > 0)
         return gs_run__give_tables(run, GS_OK);
-    if ((st = gs_run__begin_weights(run, &o, path)) == GS_OK)
+    gs_status st = gs_run__begin_weights(run, &o, path);
+    if (st == GS_OK)
         st = gs_run__put_weights(run, &o, run->epoch);
     GS_TRY(gs_run__give_tables(run, st));
     return gs_outfile_finish(&o);
@@ -208,14 +209,13 @@ gs_status gs_run_write_logits(gs_run *run, const char *path)
 {
     GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset;
-    gs_status st;
 
-    if ((st = gs_check_argument(run, "run")) != GS_OK || (st = gs_check_argument(path, "path")) != GS_OK ||
-        (st = check_path(run, path, GS_FILE_KIND_NPY)) != GS_OK || (st = gs_run__want_logits(run)) != GS_OK)
-        return st;
+    GS_TRY(check_path(run, path, GS_FILE_KIND_NPY));
+    GS_TRY(gs_run__want_logits(run));
     if (gs_ranks_self() > 0)
         return give_rows(run, GS_OK);
-    if ((st = begin_logits(run, &o, &offset, path)) == GS_OK)
+    gs_status st = begin_logits(run, &o, &offset, path);
+    if (st == GS_OK)
         st = write_logits(run, &o, offset, false);
     GS_TRY(give_rows(run, st));
     return gs_outfile_finish(&o);

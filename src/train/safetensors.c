@@ -209,13 +209,12 @@ static bool exact_u64(uint64_t *out, const cJSON *item)
     return true;
 }
 
-/* A name from the file, fit for a message of one line. */
-static const char *printable(char out[NAME_TEXT], const char *name)
+const char *gs_safetensors_printable(char *out, size_t room, const char *text)
 {
     size_t n = 0;
 
-    for (; n < NAME_TEXT - 1 && name[n] != '\0'; n++)
-        out[n] = (unsigned char)name[n] < ' ' || name[n] == 127 ? '?' : name[n];
+    for (; text != NULL && n + 1 < room && text[n] != '\0'; n++)
+        out[n] = (unsigned char)text[n] < ' ' || text[n] == 127 ? '?' : text[n];
     out[n] = '\0';
     return out;
 }
@@ -258,11 +257,12 @@ static gs_status parse_entry(entry *e, const cJSON *item, uint64_t data_bytes, c
     const cJSON *const span = cJSON_GetObjectItemCaseSensitive(item, "data_offsets");
     uint64_t bytes;
 
-    printable(name, item->string);
+    gs_safetensors_printable(name, sizeof(name), item->string);
     if (!parse_dtype(&e->dtype, dtype))
         return gs_fail(GS_EFORMAT,
                        "%s: tensor \"%s\" has type %s; F32, F16, BF16 and F64 can be read, and I64 for counts", path,
-                       name, printable(type, cJSON_IsString(dtype) ? dtype->valuestring : "(none)"));
+                       name, gs_safetensors_printable(type, sizeof(type),
+                                                      cJSON_IsString(dtype) ? dtype->valuestring : "(none)"));
     if (!parse_shape(e, cJSON_GetObjectItemCaseSensitive(item, "shape")))
         return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" has no valid shape; the header is damaged", path, name);
     bytes = gs_dtype_bytes(e->dtype);
@@ -383,7 +383,8 @@ static gs_status match_entries(entry *found, const cJSON *header, const wanted *
             i++;
         if (i == wanted_tensors(w))
             return gs_fail(GS_EFORMAT, "%s: unexpected tensor \"%s\" %s: the model has none of that name", path,
-                           printable(name, item->string), shape_text(text, e.dims, e.shape));
+                           gs_safetensors_printable(name, sizeof(name), item->string),
+                           shape_text(text, e.dims, e.shape));
         if (found[i].dims != UINT32_MAX)
             return gs_fail(GS_EFORMAT, "%s: tensor \"%s\" is there twice; the header is damaged", path,
                            wanted_name(w, i));

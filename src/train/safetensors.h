@@ -65,4 +65,7 @@ gs_status gs_safetensors_load_state(float *const *value, const gs_program *p, co
  * and not to be trusted. GS_ENOTFOUND, GS_EIO, GS_ENOMEM; GS_EFORMAT: no such file, or one whose notes are no texts. */
 gs_status gs_safetensors_read_notes(gs_safetensors_note **note, uint32_t *notes, const char *path);
 
+/* Of a file's text what fits a line of a person's and `room` bytes, with its end; NULL: "". Returns `out`. */
+const char *gs_safetensors_printable(char *out, size_t room, const char *text);
+
 #endif /* GS_TRAIN_SAFETENSORS_H */
