@@ -172,26 +172,23 @@ static bool are_many(const gs_cut *c)
 static gs_status improve_once(gs_ir *ir, const gs_compile_options *o, bool *better)
 {
     GS_ENDS(gs_compile__cut_free_at) gs_cut *c = NULL;
-    gs_ir *changed = NULL;
     const bool search = gs_ir_count(ir) <= MOST_SEARCHED;
-    gs_status st = gs_compile__cut(&c, ir, o, search);
 
     *better = false;
-    const bool many = st == GS_OK && are_many(c);
-    if (many)
-        st = improve_at_once(ir, c, o);
-    for (uint32_t i = 0; st == GS_OK && !many && !*better && i < c->nodes; i++) {
-        if ((st = undo(&changed, c, i)) != GS_OK || changed == NULL)
-            continue;
+    GS_TRY(gs_compile__cut(&c, ir, o, search));
+    if (are_many(c))
+        return improve_at_once(ir, c, o);
+    for (uint32_t i = 0; !*better && i < c->nodes; i++) {
+        GS_ENDS(gs_ir_free_at) gs_ir *changed = NULL;
         uint64_t cost = 0;
-        st = gs_compile__cut_cost(&cost, changed, o, search);
-        *better = st == GS_OK && cost < c->cost;
-        if (*better)
+        GS_TRY(undo(&changed, c, i));
+        if (changed == NULL)
+            continue;
+        GS_TRY(gs_compile__cut_cost(&cost, changed, o, search));
+        if ((*better = cost < c->cost))
             gs_ir_swap(ir, changed);
-        gs_ir_free(changed);
-        changed = NULL;
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_compile__undo_quotients(gs_ir *ir, const gs_compile_options *options)
@@ -639,8 +636,8 @@ static uint32_t typed(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *
 
 gs_status gs_compile__typed(gs_ir *ir)
 {
-    const gs_status st = gs_ir_rewrite(ir, typed, NULL);
-    return st == GS_OK ? gs_ir_rewrite(ir, NULL, NULL) : st; /* products that nobody reads now go */
+    GS_TRY(gs_ir_rewrite(ir, typed, NULL));
+    return gs_ir_rewrite(ir, NULL, NULL); /* products that nobody reads now go */
 }
 
 /* ---- gradients of largest values ---- */
@@ -742,16 +739,15 @@ gs_status gs_compile__holders(gs_ir *ir)
     holders h = {.known = gs_arena_take(&memory, n, sizeof(*h.known)),
                  .asked = gs_arena_take(&memory, n, sizeof(*h.asked)),
                  .found = gs_arena_take(&memory, n, sizeof(*h.found))};
-    gs_status st = memory.is_short ? gs_fail(GS_ENOMEM, "no memory to compile the model") : GS_OK;
     bool some = false;
 
-    for (uint32_t i = 0; i < n && st == GS_OK; i++) {
+    if (memory.is_short)
+        return gs_fail(GS_ENOMEM, "no memory to compile the model");
+    for (uint32_t i = 0; i < n; i++) {
         const gs_node *const node = gs_ir_node(ir, i);
         h.known[i] = look_at(ir, i, h.known);
         if (asks(ir, &h, node))
             some = h.asked[node->in[1]] = true;
     }
-    if (st == GS_OK && some)
-        st = gs_ir_rewrite(ir, replace, &h);
-    return st;
+    return some ? gs_ir_rewrite(ir, replace, &h) : GS_OK;
 }

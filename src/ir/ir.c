@@ -387,6 +387,6 @@ static uint32_t promote(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
 
 gs_status gs_ir_normalise(gs_ir *ir)
 {
-    const gs_status st = gs_ir_rewrite(ir, rewrite, NULL);
-    return st == GS_OK ? gs_ir_rewrite(ir, promote, NULL) : st; /* what splitting left behind goes */
+    GS_TRY(gs_ir_rewrite(ir, rewrite, NULL));
+    return gs_ir_rewrite(ir, promote, NULL); /* what splitting left behind goes */
 }

@@ -105,27 +105,24 @@ static gs_status take_number(gs_parser *p, gs_initial *out)
 
 gs_status gs_parser__initial(gs_parser *p, gs_text_initial *out)
 {
-    gs_status st = gs_parser__next(p);
-
+    GS_TRY(gs_parser__next(p));
     *out = (gs_text_initial){.rule = GS_RULE_DRAWN, .line = p->t.line, .column = p->t.column};
-    if (st != GS_OK)
-        return st;
     if (gs_parser__is_word(p, "glorot")) {
         out->rule = GS_RULE_GLOROT;
         return gs_parser__next(p);
     }
     if (gs_parser__is_word(p, "fan_in")) {
         out->rule = GS_RULE_FAN_IN;
-        if ((st = gs_parser__next(p)) != GS_OK || (st = gs_parser__take_char(p, '(')) != GS_OK ||
-            (st = gs_parser__dim(p, &out->fan)) != GS_OK)
-            return st;
+        GS_TRY(gs_parser__next(p));
+        GS_TRY(gs_parser__take_char(p, '('));
+        GS_TRY(gs_parser__dim(p, &out->fan));
         return gs_parser__take_char(p, ')');
     }
     for (size_t i = 0; i < sizeof(drawn) / sizeof(drawn[0]); i++)
         if (gs_parser__is_word(p, drawn[i].name)) {
             out->drawn = drawn[i].initial;
-            st = gs_parser__next(p);
-            return st == GS_OK && drawn[i].has_number ? take_number(p, &out->drawn) : st;
+            GS_TRY(gs_parser__next(p));
+            return drawn[i].has_number ? take_number(p, &out->drawn) : GS_OK;
         }
     return gs_parser__expected(p, "how it starts (glorot, fan_in(WIDTH), uniform(NUMBER), normal(NUMBER), "
                                   "constant(NUMBER), zeros or ones)");
@@ -296,14 +293,15 @@ static gs_status read_settings(gs_setting *of, const gs_model *m, const char *se
 /* With other numbers in its constants. */
 static gs_status set_constants(char **out, size_t *bytes, const gs_model *m, const char *set)
 {
-    gs_setting *const of = gs_calloc((size_t)m->consts + 1, sizeof(*of));
+    GS_FREED gs_setting *const of = gs_calloc((size_t)m->consts + 1, sizeof(*of));
     size_t length, done = 0, n = 0;
     const char *const text = gs_text_bytes(m->text, &length);
-    char *const made = gs_malloc(length + strlen(set) + 1);
-    gs_status st = of == NULL || made == NULL ? gs_fail(GS_ENOMEM, "%s: no memory for the model's text", m->path)
-                                              : read_settings(of, m, set);
+    GS_FREED char *made = gs_malloc(length + strlen(set) + 1);
 
-    for (uint32_t i = 0; st == GS_OK && i < m->consts; i++) { /* in the order of the text */
+    if (of == NULL || made == NULL)
+        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", m->path);
+    GS_TRY(read_settings(of, m, set));
+    for (uint32_t i = 0; i < m->consts; i++) { /* in the order of the text */
         const gs_text_const *const c = &m->constant[i];
         if (of[i].name == NULL)
             continue;
@@ -313,14 +311,10 @@ static gs_status set_constants(char **out, size_t *bytes, const gs_model *m, con
         n += of[i].number_bytes;
         done = c->at + c->bytes;
     }
-    gs_free(of);
-    if (st != GS_OK) {
-        gs_free(made);
-        return st;
-    }
     memcpy(made + n, text + done, length - done);
     *bytes = n + length - done;
     *out = made;
+    made = NULL;
     return GS_OK;
 }
 
@@ -361,12 +355,10 @@ static gs_status parse(gs_model **out, const char *name, const char *text, size_
 /* *m of another text, which is taken. */
 static gs_status parse_again(gs_model **m, const char *name, char *text, size_t bytes)
 {
+    GS_FREED char *const taken = text;
     gs_model *made = NULL;
-    const gs_status st = parse(&made, name, text, bytes);
 
-    gs_free(text);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(parse(&made, name, taken, bytes));
     gs_model_close(*m);
     *m = made;
     return GS_OK;

@@ -641,18 +641,16 @@ static gs_status each_block(finding *f, uint32_t split, gs_pair *block)
     gs_pair_source *const s = &f->r->split[split];
     const uint64_t parts = gs_store_get_info(s->store)->parts;
     uint32_t n = 0;
-    gs_status st = GS_OK;
 
-    for (uint64_t b = 0; b < parts * parts && st == GS_OK; b++)
-        for (uint64_t k = s->first[b]; k < s->first[b + 1] && st == GS_OK; k++) {
-            if ((st = gs_pair_source_at(s, k, &block[n])) != GS_OK)
-                break;
+    for (uint64_t b = 0; b < parts * parts; b++)
+        for (uint64_t k = s->first[b]; k < s->first[b + 1]; k++) {
+            GS_TRY(gs_pair_source_at(s, k, &block[n]));
             if (++n < GS_RANK_PAIRS)
                 continue;
-            st = find_block(f, block, n, split);
+            GS_TRY(find_block(f, block, n, split));
             n = 0;
         }
-    return st == GS_OK && n > 0 ? find_block(f, block, n, split) : st;
+    return n > 0 ? find_block(f, block, n, split) : GS_OK;
 }
 
 gs_status gs_pair_ranks_find(gs_pair_ranks *r, gs_pair_figures *out, uint32_t split, bool by_auc,

@@ -31,42 +31,40 @@ static gs_status read_link(gs_pair_source *s, uint64_t k, gs_pair *out, uint32_t
     const gs_store_info *const info = gs_store_get_info(s->store);
     const uint32_t width = s->reader.info->width;
     uint32_t row[4] = {0};
-    gs_status st = GS_OK;
 
-    for (uint32_t c = 0; c < width && st == GS_OK; c++)
-        st = link_number(s, k * width + c, &row[c]);
+    for (uint32_t c = 0; c < width; c++)
+        GS_TRY(link_number(s, k * width + c, &row[c]));
     const bool ends = row[0] < info->vertices && row[1] < info->vertices, typed = info->edge_types > 0;
-    if (st == GS_OK && (!ends || (typed && row[2] >= info->edge_types) ||
-                        (info->link_labels && !gs_store_is_link_label(info, row[width - 1]))))
-        st = gs_fail(GS_EFORMAT, "%s: link %lu is between rows, of a type or a label that there are not; verify the "
-                     "store", s->reader.path, k);
+    if (!ends || (typed && row[2] >= info->edge_types) ||
+        (info->link_labels && !gs_store_is_link_label(info, row[width - 1])))
+        return gs_fail(GS_EFORMAT, "%s: link %lu is between rows, of a type or a label that there are not; verify the "
+                       "store", s->reader.path, k);
     *out = (gs_pair){row[0], row[1], typed ? row[2] : 0};
     if (label != NULL)
         *label = row[width - 1];
-    return st;
+    return GS_OK;
 }
 
 static gs_status count_links(gs_pair_source *s)
 {
     const gs_store_info *const info = gs_store_get_info(s->store);
     uint64_t bucket = 0;
-    gs_status st = gs_block_reader_open(&s->reader, s->store, s->array);
 
+    GS_TRY(gs_block_reader_open(&s->reader, s->store, s->array));
     s->pairs = info->links[s->array - GS_ARRAY_TRAIN_LINKS];
-    for (uint64_t k = 0; k < s->pairs && st == GS_OK; k++) {
+    for (uint64_t k = 0; k < s->pairs; k++) {
         gs_pair p = {0};
-        if ((st = read_link(s, k, &p, NULL)) != GS_OK)
-            break;
+        GS_TRY(read_link(s, k, &p, NULL));
         const uint64_t of = (uint64_t)(p.source / info->interval_rows) * info->parts +
                             p.destination / info->interval_rows;
         if (of < bucket)
-            st = gs_fail(GS_EFORMAT, "%s: link %lu is out of order; verify the store", s->reader.path, k);
+            return gs_fail(GS_EFORMAT, "%s: link %lu is out of order; verify the store", s->reader.path, k);
         while (bucket < of)
             s->first[++bucket] = k;
     }
     while (bucket < (uint64_t)info->parts * info->parts)
         s->first[++bucket] = s->pairs;
-    return st;
+    return GS_OK;
 }
 
 /* ---- edges ----------------------------------------------------------------- */

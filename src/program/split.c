@@ -83,8 +83,6 @@ static void list_end(stage_list *l, gs_program *p)
 /* `whole` gives its edge pass to *sums, and loads what that stores. */
 static gs_status split_stage(gs_program *p, gs_stage *sums, gs_stage *whole, uint32_t stage)
 {
-    gs_status st = GS_OK;
-
     *sums = *whole;
     snprintf(sums->name, sizeof(sums->name), "%.55s, sums", whole->name);
     sums->regs = sums->instrs = 0;
@@ -95,20 +93,19 @@ static gs_status split_stage(gs_program *p, gs_stage *sums, gs_stage *whole, uin
     whole->edge_instr = NULL;
     if (sums->reg == NULL || sums->instr == NULL)
         return gs_fail(GS_ENOMEM, "no memory for a stage of the program");
-    for (uint32_t i = 0; i < sums->sums && st == GS_OK; i++) {
+    for (uint32_t i = 0; i < sums->sums; i++) {
         uint32_t *const of[] = {&sums->sum[i].reg, &sums->sum[i].lse};
-        for (int k = 0; k < (sums->sum[i].kind == GS_SUM_ATTEND ? 2 : 1) && st == GS_OK; k++) {
+        for (int k = 0; k < (sums->sum[i].kind == GS_SUM_ATTEND ? 2 : 1); k++) {
             gs_reg *const r = &whole->reg[*of[k]];
             gs_array a = {.dtype = GS_F32, .width = r->width, .store_id = -1};
             uint32_t array;
             snprintf(a.name, sizeof(a.name), "sums.%u.%u", stage, sums->instrs);
-            if ((st = gs_program_add_array(p, &array, &a)) != GS_OK)
-                continue;
+            GS_TRY(gs_program_add_array(p, &array, &a));
             *of[k] = store_sum(sums, r, array);
             *r = (gs_reg){GS_REG_LOAD, GS_F32, r->width, array};
         }
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_program_split(gs_program *p)
@@ -229,15 +226,14 @@ static bool reads_parts(const parting *x, uint32_t stage, const gs_array_use *u)
 static gs_status list_parts(parting *x)
 {
     gs_program *const p = x->p;
-    gs_status st = GS_OK;
 
     for (uint32_t s = 0; s < p->stages; s++)
-        for (gs_array_use u = {0}; st == GS_OK && gs_stage_next_use(&p->stage[s], &u);) {
+        for (gs_array_use u = {0}; gs_stage_next_use(&p->stage[s], &u);) {
             const bool by_parts = reads_parts(x, s, &u);
             if (by_parts && x->part[u.array] == 0) {
                 char name[GS_NAME_BYTES];
                 snprintf(name, sizeof(name), "%s", p->array[u.array].name);
-                st = add_parts(x, &x->part[u.array], name, p->array[u.array].width);
+                GS_TRY(add_parts(x, &x->part[u.array], name, p->array[u.array].width));
             }
             x->whole[u.array] = x->whole[u.array] || (!by_parts && u.role != GS_USE_STORE);
         }
@@ -245,7 +241,7 @@ static gs_status list_parts(parting *x)
         x->whole[a] = x->whole[a] || p->array[a].result || a == p->logits;
     for (uint32_t k = 0; k < p->results; k++)
         x->whole[p->result[k]] = true;
-    return st;
+    return GS_OK;
 }
 
 /* The stage's edge pass for part k of its columns, which stores its sums in arrays from `sums` on: of each sum, one a
@@ -362,12 +358,12 @@ static gs_status store_parts(const parting *x, gs_stage *s)
 {
     const uint32_t regs = s->regs;
     uint32_t stored = 0;
-    gs_status st;
 
     for (uint32_t r = 0; r < regs; r++)
         stored += s->reg[r].kind == GS_REG_TEMP && s->reg[r].array < x->arrays && x->part[s->reg[r].array] != 0;
-    if (stored == 0 || (st = grow_stage(s, stored * x->parts, 0, stored * x->parts)) != GS_OK)
-        return stored == 0 ? GS_OK : st;
+    if (stored == 0)
+        return GS_OK;
+    GS_TRY(grow_stage(s, stored * x->parts, 0, stored * x->parts));
     for (uint32_t r = 0; r < regs; r++) {
         const uint32_t array = s->reg[r].array;
         if (s->reg[r].kind != GS_REG_TEMP || array >= x->arrays || x->part[array] == 0)
