@@ -647,8 +647,8 @@ GS_INLINE void together_vectors(const together *t, const uint32_t n, const bool 
 #undef AT
 }
 
-/* As many vectors as leave registers for the rows. */
-#define TOGETHER_VECTORS ((uint32_t)GS_MOST_VECTORS / 2)
+/* As many vectors as leave registers for the rows; two at least, so that the last one of a row may overlap another. */
+#define TOGETHER_VECTORS ((GS_MOST_VECTORS + 1u) / 2)
 
 static void together_block(const together *t)
 {
@@ -659,8 +659,8 @@ static void together_block(const together *t)
         break
     switch (vectors) {
         TOGETHER(1);
-#if !defined(GS_FEW_VECTORS)
         TOGETHER(2);
+#if !defined(GS_FEW_VECTORS)
         TOGETHER(3);
         TOGETHER(4);
 #endif
