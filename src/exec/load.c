@@ -1,6 +1,7 @@
 /* load.c - chunks that a device reads past the host, and what is loaded before the first pass. */
 #include "exec/load.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@
 static uint64_t *mark_of(const gs_exec *e, const gs_task *t)
 {
     const uint64_t set = t->file - e->program->arrays, parts = e->chunks.parts;
+    assert(set < e->chunks.sets);
     return &e->direct.mark[(set * parts + t->target) * parts + t->operand];
 }
 

@@ -195,6 +195,29 @@ static void test_sequence_plan__memory_saves_work(void **state)
     drop(&f);
 }
 
+/* Of groups that need as few states the smallest is taken: of 4 operand intervals, in groups of 2, the first 2 are
+ * unrolled for the second group's start, and one of each group for the other; groups of 3 would take 5. */
+static void test_sequence_plan__equal_groups_are_small(void **state)
+{
+    struct fixture f = {0};
+    gs_plan *plan = NULL;
+    (void)state;
+    make_program(&f);
+    make_chunks(&f, 20000, 5, 3);
+    for (int i = 0; i < 2 * 25; i++)
+        if (i % 5 != 1) /* where no edge starts */
+            f.chunk[i / 25][i % 25] = (gs_chunk){.edges = 100, .targets = 1, .operands = 1, .length = GS_BLOCK_BYTES,
+                                                 .offset = (uint64_t)(i % 25) * GS_BLOCK_BYTES};
+    for (uint64_t device = 512 * GS_KIB; plan == NULL; device += 64 * GS_KIB) { /* the least, for few states */
+        const gs_schedule_config c = config_of(&f, 8 * GS_MIB, device);
+        const gs_status st = gs_schedule(&plan, &c);
+        assert_true(st == GS_OK || st == GS_EBUDGET);
+    }
+    assert_int_equal(count_tasks(plan, GS_TASK_UNROLL), count_tasks(plan, GS_TASK_BACK));
+    gs_plan_free(plan);
+    drop(&f);
+}
+
 /* At exactly the budgets that refusals name, the plan exists and is right. */
 static void test_sequence_plan__smallest_budget_works(void **state)
 {
@@ -354,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_sequence_plan__is_safe_in_any_order),
         cmocka_unit_test(test_sequence_plan__several_blocks),
         cmocka_unit_test(test_sequence_plan__memory_saves_work),
+        cmocka_unit_test(test_sequence_plan__equal_groups_are_small),
         cmocka_unit_test(test_sequence_plan__smallest_budget_works),
         cmocka_unit_test(test_sequence_plan__several_devices_add_to_the_same_rows),
         cmocka_unit_test(test_sequence_plan__rows_travel_along_chains),
