@@ -6,12 +6,13 @@ usage: sweep.py --program GNNSTREAM --preload LIBRARY [--sample K] [--sample-of 
 
 Each scenario (a partitioning, one over an older store, one with features of edges, a training that spills with each
 way of I/O, one that checkpoints, one on batches with learned rows of vertices, that on two devices, one by pairs,
-a prediction) runs once to count its calls of each class, then once for every n and every kind of fault of that class
-(tests/faults/preload.c). A run must end as one of
+a prediction; trainings by two ranks, of which rank 0 or rank 1 gets the fault) runs once to count its calls of each
+class, then once for every n and every kind of fault of that class (tests/faults/preload.c). A run must end as one of
     right    exit status 0, every output equal to that of the run without a fault
     clear    another exit status, one line on stderr that says what is wrong, inputs and earlier outputs whole
 and never crash, hang, end with a wrong or damaged file, or fail without words. ("alien" calls are those of libraries
-that say what they like on stderr: more than a line is no finding there.) Prints a table of counts; the exit
+that say what they like on stderr: more than a line is no finding there. Of ranks lines of MPI and its launcher are not
+counted, and a fault that hits MPI itself is MPI's to handle.) Prints a table of counts; the exit
 status is 0 only where nothing else happened. --sample K takes K values of n of each class and kind, spread evenly,
 the first and the last among them (1: the middle); without it all of them: hours. --sample-of says so for one class, as
 for the tens of thousands of allocations of oneDNN. J runs are made at once, each in a folder of its own.
@@ -24,6 +25,7 @@ import hashlib
 import json
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +59,7 @@ KINDS = {
 OUTCOMES = ["right", "clear", "noisy", "silent", "wrong", "damaged", "crashed", "hung"]
 TABLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e/texts/tables.gnn")
 FINE = {"right", "clear"}
+MPI = re.compile(r"hit .*lib(mpi|ucp|uct|ucs|pmi|fabric)")
 # What libraries do of which this program is not the author; files must be whole even so.
 KNOWN = {("alien", "noisy")}
 
@@ -89,12 +92,14 @@ def losses(path):
 class Scenario:
     """A command in a folder of its own: what it reads, what it writes, and what was there before."""
 
-    def __init__(self, name, arguments, inputs, outputs, before=(), env=None, metrics=None, read=None, folder=None):
+    def __init__(self, name, arguments, inputs, outputs, before=(), env=None, metrics=None, read=None, folder=None,
+                 rank=None):
         self.name, self.arguments, self.inputs, self.outputs = name, arguments, inputs, outputs
         self.before = dict(before)  # output -> what a copy of it lay there before
         self.env, self.metrics = env or {}, metrics
         self.read = read  # a command that says whether the result is good, where another one is as right
         self.folder = folder  # of checkpoints
+        self.rank = rank  # of two ranks, the one whose calls fail; None: a process by itself
 
 
 class Inputs:
@@ -136,6 +141,7 @@ class Inputs:
                    "--batch-size", "20", "--fanout", "3,2"]
         pairs = ["train", "s", "--task", "link", "--model", "gcn", "--decoder", "mlp", "--hidden", "8", "--epochs", "2",
                  "--negatives", "8", "--batch-size", "200", "--save", "out.w", "--metrics", "out.jsonl", "--no-cache"]
+        two = ["--host-memory", "100M", "--threads", "1", "--io-timeout", "10"]
         ring, threads = {"GS_IO": "uring"}, {"GS_IO": "threads"}
         return [
             Scenario("partition", ["partition", "g", "out", "--parts", "3", "--method", "fennel"], ["g"], ["out"]),
@@ -155,6 +161,11 @@ class Inputs:
                                  "out.npy"], ["s", "w"], ["out.npy"]),
             Scenario("checkpoint", train + ["--checkpoint", "out.ck", "--checkpoint-every", "1"], ["s"], outputs,
                      env=ring, metrics="out.jsonl", folder="out.ck"),
+        ] + [
+            Scenario(f"{name}-{rank}", arguments + two, ["s", "tables.gnn"], files, metrics="out.jsonl", rank=rank)
+            for name, arguments, files in (("ranks", train, outputs), ("ranks-batches", batches, outputs),
+                                           ("ranks-pairs", pairs, ["out.w"]))
+            for rank in (0, 1)
         ]
 
 
@@ -181,12 +192,15 @@ class Worker:
         report = os.path.join(self.folder, "report")
         if os.path.exists(report):
             os.unlink(report)
-        env = dict(self.env, **s.env, LD_PRELOAD=self.preload, GS_FAULT_REPORT=report,
-                   XDG_CACHE_HOME=os.path.join(self.folder, "cache"))
-        if fault:
-            env["GS_FAULT"] = fault
+        env = dict(self.env, **s.env, XDG_CACHE_HOME=os.path.join(self.folder, "cache"))
+        own = {"LD_PRELOAD": self.preload, "GS_FAULT_REPORT": report, **({"GS_FAULT": fault} if fault else {})}
+        command = ["env", *(f"{k}={v}" for k, v in own.items()), self.program, *s.arguments]
+        if s.rank is not None:
+            both = [[self.program, *s.arguments]] * 2
+            both[s.rank] = command
+            command = ["mpirun", "-n", "1", *both[0], ":", "-n", "1", *both[1]]
         try:
-            done = subprocess.run([self.program, *s.arguments], cwd=self.work, env=env, timeout=SECONDS,
+            done = subprocess.run(command, cwd=self.work, env=env, timeout=SECONDS,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
             status, said = done.returncode, done.stderr.decode(errors="replace")
         except subprocess.TimeoutExpired as e:
@@ -227,7 +241,8 @@ class Worker:
         # How to go on after a failure is a second line, where there are checkpoints.
         # So is the warning that one could not be written, which came before.
         lines = [line for line in said.splitlines() if line.strip() and not line.startswith("go on with: ")
-                 and "a checkpoint could not be written, training goes on" not in line]
+                 and "a checkpoint could not be written, training goes on" not in line
+                 and (s.rank is None or line.startswith("gnnstream"))]
         if not lines:
             return "silent"
         return "clear" if len(lines) == 1 and len(lines[0]) > 15 else "noisy"
@@ -308,6 +323,8 @@ def sweep(args, folder):
             fault = ":".join([name, parts[0], str(n)] + parts[1:])
             status, said, lines = worker.run(s, fault)
             outcome = worker.judge(s, status, said, want, whole)
+            if s.rank is not None and outcome in ("silent", "hung") and any(MPI.match(line) for line in lines):
+                outcome = "clear"
             with lock:
                 table[(s.name, name, kind)][outcome] += 1
                 if outcome not in FINE and (name, outcome) not in KNOWN:
