@@ -348,7 +348,7 @@ static gs_status run_messages(gs_exec_lane *l)
 
 #define ATTEND_EVERY 100e-6
 
-static bool does_all(const gs_exec *e) { return e->plan->ranks > 0 && gs_device_unified(e->on[0].device); }
+static bool does_all(const gs_exec *e) { return e->plan->ranks > 0 && !e->defers; }
 
 static gs_exec_lane *of_rank(gs_exec *e, uint32_t kind) { return &e->lane[kind]; }
 
