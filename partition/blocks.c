@@ -12,12 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/external_sort.h"
-#include "base/size.h"
 #include "partition/exchange.h"
-#include "partition/input_files.h"
-#include "partition/integers.h"
-#include "partition/job.h"
 #include "ranks/ranks.h"
 
 #define MOST_BLOCKS 256u

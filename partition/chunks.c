@@ -22,8 +22,6 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "partition/integers.h"
-#include "partition/job.h"
-#include "partition/order.h"
 #include "store/chunk_view.h"
 #include "store/store_write.h"
 

@@ -12,9 +12,6 @@
 #include "base/external_sort.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "partition/input_files.h"
-#include "partition/job.h"
-#include "partition/text_lines.h"
 
 /* ---- words in a table under a lock that readers share. */
 

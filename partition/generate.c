@@ -15,7 +15,6 @@
 #include "base/status.h"
 #include "base/temporary.h"
 #include "gnnstream.h"
-#include "partition/integers.h"
 #include "store/store_write.h"
 
 /* ---- R-MAT and planted-class graphs as functions of a counter. */

@@ -3,7 +3,6 @@
 
 #include <zlib.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 
 #define MOST_BYTES (1 << 30) /* at once; counts have 32 bits */

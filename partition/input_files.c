@@ -11,14 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/external_sort.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/temporary.h"
 #include "partition/integers.h"
-#include "partition/job.h"
 #include "partition/text_lines.h"
 #include "store/store.h" /* GS_LINK_SPLITS */
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
 #include "store/store.h" /* gs_is_feature_name() */

@@ -9,9 +9,7 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "base/size.h"
-#include "partition/input_files.h"
 #include "partition/integers.h"
-#include "partition/job.h"
 #include "store/store.h" /* gs_split */
 
 /* ---- splits drawn from the seed.

@@ -14,8 +14,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "partition/integers.h"
-#include "partition/job.h"
-#include "partition/order.h"
 #include "ranks/ranks.h"
 
 /* -- vertices take the label that most of their neighbours have, while it has room.

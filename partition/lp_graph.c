@@ -17,8 +17,6 @@
 #include "base/temporary.h"
 #include "partition/exchange.h"
 #include "partition/integers.h"
-#include "partition/job.h"
-#include "partition/order.h"
 #include "ranks/ranks.h"
 
 #define MOST_GROUPS 65536u

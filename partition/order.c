@@ -7,12 +7,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/external_sort.h"
 #include "base/philox.h"
-#include "base/size.h"
-#include "partition/integers.h"
 #include "partition/intervals.h"
-#include "partition/job.h"
 #include "ranks/ranks.h"
 #include "store/store.h" /* gs_split */
 

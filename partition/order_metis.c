@@ -6,7 +6,6 @@
  */
 #include "partition/intervals.h"
 
-#include <metis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "partition/integers.h"
-#include "partition/job.h"
-#include "partition/order.h"
 #include "ranks/ranks.h"
 
 /* ---- components by union and find, small ones bundled in the order of their first vertices. */

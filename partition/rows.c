@@ -19,9 +19,6 @@
 #include "base/size.h"
 #include "io/io.h"
 #include "partition/exchange.h"
-#include "partition/input_files.h"
-#include "partition/job.h"
-#include "partition/order.h"
 #include "ranks/ranks.h"
 #include "store/store.h" /* GS_SUM_BYTES */
 

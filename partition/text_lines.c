@@ -6,16 +6,13 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
 

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
-
 /* ---- options ------------------------------------------------------------- */
 
 #define ROW(name, kind, normal, least, most, changes, counts_as, shown, option, value, help, unset) \

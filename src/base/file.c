@@ -1,6 +1,5 @@
 #include "base/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,9 +8,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 
 #define CALL_BYTES (1 * GS_GIB) /* Linux moves at most 2^31 - 4096 bytes a call */

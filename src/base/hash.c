@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
-
 #define XXH_STATIC_LINKING_ONLY /* the size of a state */
 #include <xxhash.h>
 

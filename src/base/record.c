@@ -1,7 +1,6 @@
 /* record.c - the fields of a struct, from JSON and to it. */
 #include "base/record.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

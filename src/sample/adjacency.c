@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/dtype.h"
 #include "base/size.h"
 #include "sample/sample_internal.h"
 #include "store/edge_scan.h"

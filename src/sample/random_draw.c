@@ -2,7 +2,6 @@
 #include "sample/random_draw.h"
 
 #include "base/exponential.h"
-#include "base/philox.h"
 
 static bool is_listed(const uint32_t *place, uint32_t n, uint32_t p)
 {

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/size.h"
 #include "sample/sample_internal.h"
 

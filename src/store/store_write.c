@@ -18,7 +18,6 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/size.h"
-#include "base/temporary.h"
 #include "store/store_internal.h"
 
 /* Versions that wrote a store in its place left these when they were killed. */
