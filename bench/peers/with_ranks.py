@@ -124,9 +124,10 @@ def epochs(count, parameters, forward, data, lr):
         out = forward()[data.train]
         loss = torch.nn.functional.cross_entropy(out, data.target, reduction="sum") / data.all_train
         loss.backward()
-        together = torch.cat([p.grad.flatten() for p in parameters] + [loss.detach()[None]])
+        learned = [p for p in parameters if p.grad is not None]  # not GIN's eps, which stays 0
+        together = torch.cat([p.grad.flatten() for p in learned] + [loss.detach()[None]])
         dist.all_reduce(together)
-        for p, g in zip(parameters, together[:-1].split([p.numel() for p in parameters])):
+        for p, g in zip(learned, together[:-1].split([p.numel() for p in learned])):
             p.grad.copy_(g.view_as(p))
         optimizer.step()
         yield time.perf_counter() - start, together[-1].item()
