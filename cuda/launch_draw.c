@@ -1,5 +1,6 @@
 /* Batches of neighbours (kernels/draw.cu): launches in the stream of copies from the host, each of as many lanes as
  * there can be rows or edges, so that nothing is waited for but the counts. */
+#include "base/alloc.h"
 #include "base/size.h"
 #include "cuda/cuda_device.h"
 #include "cuda/launch.h"
@@ -7,13 +8,6 @@
 
 _Static_assert(GS_DEVICE_DRAW_HOPS == GS_DRAW_HOPS && sizeof(gs_draw_counts) == sizeof(gs_draw_state),
                "what kernels count is what comes back");
-
-static void *place(uint8_t *memory, uint64_t *bytes, uint64_t count, uint64_t size)
-{
-    void *const at = memory != NULL ? memory + *bytes : NULL;
-    *bytes = gs_align_up(*bytes + count * size, 256);
-    return at;
-}
 
 /* At most half full of rows; what a hop reaches besides, for which there is no room, has a place, too. */
 static uint32_t table_bits(uint64_t rows, uint64_t edges)
@@ -27,24 +21,24 @@ static uint32_t table_bits(uint64_t rows, uint64_t edges)
 static uint64_t lay_out(gs_draw_args *a, uint8_t *memory, const gs_draw_launch *l)
 {
     const uint32_t rows = l->most_rows, edges = l->most_edges;
-    uint64_t n = 0;
+    gs_placing placing = {.memory = memory, .align = 256}, *const p = &placing;
     a->bits = table_bits(rows, edges);
-    a->state = place(memory, &n, 1, sizeof(*a->state));
-    a->slot = place(memory, &n, 1ull << a->bits, sizeof(*a->slot));
-    a->sums = place(memory, &n, gs_cuda_blocks(GS_MAX(rows, edges)), sizeof(*a->sums));
-    a->slot_of = place(memory, &n, rows, sizeof(*a->slot_of));
-    a->start = place(memory, &n, rows + 1ull, sizeof(*a->start));
-    a->count = place(memory, &n, 2ull * rows, sizeof(*a->count));
-    a->begin = place(memory, &n, rows, sizeof(*a->begin));
-    a->source = place(memory, &n, edges, sizeof(*a->source));
-    a->row = place(memory, &n, edges, sizeof(*a->row));
-    a->at = place(memory, &n, edges, sizeof(*a->at));
-    a->fresh = place(memory, &n, edges, sizeof(*a->fresh));
-    a->type_of = place(memory, &n, l->type_bytes > 0 ? edges : 0, sizeof(*a->type_of));
-    a->weight_of = place(memory, &n, l->weights ? edges : 0, sizeof(*a->weight_of));
+    a->state = gs_place_array(p, 1, sizeof(*a->state));
+    a->slot = gs_place_array(p, 1ull << a->bits, sizeof(*a->slot));
+    a->sums = gs_place_array(p, gs_cuda_blocks(GS_MAX(rows, edges)), sizeof(*a->sums));
+    a->slot_of = gs_place_array(p, rows, sizeof(*a->slot_of));
+    a->start = gs_place_array(p, rows + 1ull, sizeof(*a->start));
+    a->count = gs_place_array(p, 2ull * rows, sizeof(*a->count));
+    a->begin = gs_place_array(p, rows, sizeof(*a->begin));
+    a->source = gs_place_array(p, edges, sizeof(*a->source));
+    a->row = gs_place_array(p, edges, sizeof(*a->row));
+    a->at = gs_place_array(p, edges, sizeof(*a->at));
+    a->fresh = gs_place_array(p, edges, sizeof(*a->fresh));
+    a->type_of = gs_place_array(p, l->type_bytes > 0 ? edges : 0, sizeof(*a->type_of));
+    a->weight_of = gs_place_array(p, l->weights ? edges : 0, sizeof(*a->weight_of));
     a->placed = a->fresh; /* which no edge needs any more then */
     a->many = a->begin;   /* which is of lists alone */
-    return n;
+    return p->bytes;
 }
 
 uint64_t gs_cuda_draw_bytes(const gs_draw_launch *l)

@@ -365,3 +365,10 @@ void gs_arena_free(gs_arena *a)
     }
     *a = (gs_arena){0};
 }
+
+void *gs_place_array(gs_placing *p, uint64_t count, uint64_t size)
+{
+    void *const at = p->memory != NULL ? p->memory + p->bytes : NULL;
+    p->bytes = gs_align_up(p->bytes + count * size, p->align);
+    return at;
+}

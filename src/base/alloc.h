@@ -100,4 +100,13 @@ void *gs_arena_take(gs_arena *a, size_t count, size_t size);
 /* Gives all back; the arena is {0} then. */
 void gs_arena_free(gs_arena *a);
 
+/* -- arrays that lie one behind the other in memory which the caller gets in one piece: laid out twice, first without
+ * memory, which says how much they take. */
+typedef struct gs_placing {
+    unsigned char *memory; /* NULL: bytes are counted, and every array is NULL */
+    uint64_t bytes, align; /* so far; of each array, a power of two */
+} gs_placing;
+
+void *gs_place_array(gs_placing *p, uint64_t count, uint64_t size);
+
 #endif /* GS_BASE_ALLOC_H */

@@ -1,11 +1,11 @@
-/* adjacency.c - in-edges of a store, from its chunks to one list a vertex. */
+/* adjacency.c - in-edges of a store, from its chunks to one list a vertex; or lists that stay there, whose columns go
+ * by when edges of theirs are drawn. */
 #include "sample/sampler.h"
 
 #include <string.h>
 
 #include "base/size.h"
 #include "sample/sample_internal.h"
-#include "store/edge_scan.h"
 
 /* While a list is sorted by type: one edge with all that it carries. */
 typedef struct typed_edge {
@@ -201,11 +201,20 @@ gs_status gs_adjacency_sort_types(gs_adjacency *a)
     return there ? GS_OK : gs_fail(GS_ENOMEM, "no memory to sort edges by type");
 }
 
-static gs_status make_arrays(loading *l, const gs_store_info *info)
+/* Where lists begin, and how long they are while that is counted. */
+static bool make_first(loading *l, const gs_store_info *info)
+{
+    void *const first = gs_malloc_array(info->vertices + 1, is_wide(info) ? 8 : 4);
+
+    *(is_wide(info) ? (const void **)&l->a->first64 : (const void **)&l->a->first32) = first;
+    l->next = gs_calloc(info->vertices + 1, sizeof(*l->next));
+    return first != NULL && l->next != NULL;
+}
+
+static bool make_arrays(loading *l, const gs_store_info *info)
 {
     gs_adjacency *a = l->a;
-    void *first = gs_malloc_array(info->vertices + 1, is_wide(info) ? 8 : 4);
-    *(is_wide(info) ? (const void **)&a->first64 : (const void **)&a->first32) = first;
+
     a->other = l->other = gs_malloc_array(info->edges, sizeof(uint32_t));
     if (a->data.type_bytes > 0)
         a->type = l->type = gs_malloc_array(info->edges, a->data.type_bytes);
@@ -215,12 +224,9 @@ static gs_status make_arrays(loading *l, const gs_store_info *info)
         a->feature = l->feature = gs_malloc_array(info->edges, a->data.feature_bytes);
     if (loop_words(info) > 0)
         a->loops = l->loops = gs_calloc(loop_words(info), sizeof(uint64_t));
-    l->next = gs_calloc(info->vertices + 1, sizeof(uint64_t));
-    return first == NULL || l->other == NULL || (a->data.type_bytes > 0 && l->type == NULL) ||
-                   (info->weights && l->weight == NULL) || (a->data.feature_bytes > 0 && l->feature == NULL) ||
-                   (loop_words(info) > 0 && l->loops == NULL) || l->next == NULL
-               ? GS_ENOMEM
-               : GS_OK;
+    return make_first(l, info) && l->other != NULL && (a->data.type_bytes == 0 || l->type != NULL) &&
+           (!info->weights || l->weight != NULL) && (a->data.feature_bytes == 0 || l->feature != NULL) &&
+           (loop_words(info) == 0 || l->loops != NULL);
 }
 
 static gs_status check_budget(const gs_store *s, uint64_t memory)
@@ -234,15 +240,19 @@ static gs_status check_budget(const gs_store *s, uint64_t memory)
                    gs_size_format(have, sizeof(have), memory));
 }
 
-static gs_status end_loading(loading *l, gs_status st, gs_adjacency **out)
+static void end_loading(loading *l)
 {
     gs_free(l->next);
     gs_free(l->wanted);
-    if (st == GS_OK)
-        *out = l->a;
-    else
-        gs_adjacency_free(l->a);
-    return st;
+    gs_adjacency_free(l->a);
+}
+
+/* What was loaded is the caller's. */
+static gs_status hand_over(loading *l, gs_adjacency **out)
+{
+    *out = l->a;
+    l->a = NULL;
+    return GS_OK;
 }
 
 static gs_status begin_loading(loading *l, const gs_store *s, const volatile int *stop)
@@ -257,10 +267,8 @@ static gs_status begin_loading(loading *l, const gs_store *s, const volatile int
     const gs_store_shard *const x = gs_store_get_shard(s);
     if (x == NULL)
         return GS_OK;
-    if ((l->wanted = gs_calloc((uint64_t)info->parts * info->parts, 1)) == NULL) {
-        gs_free(l->a);
-        return gs_fail(GS_ENOMEM, "%s: no memory for its edges", gs_store_dir(s));
-    }
+    l->wanted = gs_calloc((uint64_t)info->parts * info->parts, 1);
+    GS_NEED(l->wanted != NULL, "%s: no memory for its edges", gs_store_dir(s));
     memset(l->wanted + (uint64_t)x->first[x->rank] * info->parts, 1,
            (uint64_t)(x->first[x->rank + 1] - x->first[x->rank]) * info->parts);
     return GS_OK;
@@ -270,25 +278,18 @@ gs_status gs_adjacency_load(gs_adjacency **out, const gs_store *s, gs_direction 
                             const volatile int *stop)
 {
     const gs_store_info *info = gs_store_get_info(s);
-    loading l;
-    gs_status st = check_budget(s, memory);
+    GS_ENDS(end_loading) loading l = {0};
 
-    if (st != GS_OK || (st = begin_loading(&l, s, stop)) != GS_OK)
-        return st;
+    GS_TRY(check_budget(s, memory));
+    GS_TRY(begin_loading(&l, s, stop));
     l.a->bytes = gs_adjacency_bytes(s);
     memory -= gs_adjacency_bytes(s) + (info->vertices + 1) * 8;
-    if ((st = make_arrays(&l, info)) != GS_OK) {
-        st = gs_fail(st, "%s: no memory for its edges", gs_store_dir(s));
-        goto done;
-    }
-    if ((st = gs_edge_scan(s, d, memory, l.wanted, count_edges, &l)) != GS_OK)
-        goto done;
+    GS_NEED(make_arrays(&l, info), "%s: no memory for its edges", gs_store_dir(s));
+    GS_TRY(gs_edge_scan(s, d, memory, l.wanted, count_edges, &l));
     sum_counts(&l);
-    st = gs_edge_scan(s, d, memory, l.wanted, take_edges, &l);
-    if (st == GS_OK)
-        note_loops(l.a);
-done:
-    return end_loading(&l, st, out);
+    GS_TRY(gs_edge_scan(s, d, memory, l.wanted, take_edges, &l));
+    note_loops(l.a);
+    return hand_over(&l, out);
 }
 
 /* ---- lists of shards ----------------------------------------------------- */
@@ -342,44 +343,49 @@ static gs_status make_counts(loading *l, const gs_store *s, bool loops)
 {
     const gs_store_info *info = gs_store_get_info(s);
     gs_adjacency *a = l->a;
-    const uint64_t width = is_wide(info) ? 8 : 4;
-    void *first = gs_malloc_array(info->vertices + 1, width);
 
-    *(is_wide(info) ? (const void **)&a->first64 : (const void **)&a->first32) = first;
     if (loops)
         a->own = l->own = gs_calloc(info->vertices, sizeof(*l->own));
-    l->next = gs_calloc(info->vertices + 1, sizeof(*l->next));
-    a->bytes = sizeof(*a) + (info->vertices + 1) * width + (loops ? info->vertices * sizeof(*l->own) : 0);
-    if (first != NULL && (!loops || l->own != NULL) && l->next != NULL)
-        return GS_OK;
-    return gs_fail(GS_ENOMEM, "%s: no memory to count its edges", gs_store_dir(s));
+    a->bytes = sizeof(*a) + (info->vertices + 1) * (is_wide(info) ? 8 : 4) +
+               (loops ? info->vertices * sizeof(*l->own) : 0);
+    GS_NEED(make_first(l, info) && (!loops || l->own != NULL), "%s: no memory to count its edges", gs_store_dir(s));
+    return GS_OK;
+}
+
+static gs_status open_columns(gs_adjacency *a, const gs_store *s, gs_direction d)
+{
+    const uint64_t parts = gs_store_chunks(s)->parts;
+    gs_columns *const c = a->columns = gs_calloc(1, sizeof(*c));
+
+    GS_NEED(c != NULL && (c->wanted = gs_malloc_array(parts, parts)) != NULL, "%s: no memory to read its edges",
+            gs_store_dir(s));
+    GS_TRY(gs_edge_scanner_open(&c->scan, s, d, UINT64_MAX)); /* a window of 8 MiB, or of the largest chunk */
+    c->table = gs_store_chunks(s);
+    a->bytes += sizeof(*c) + parts * parts + gs_edge_scanner_bytes(c->scan);
+    return GS_OK;
 }
 
 gs_status gs_adjacency_stream(gs_adjacency **out, const gs_store *s, gs_direction d, const volatile int *stop)
 {
-    loading l;
-    gs_status st;
+    GS_ENDS(end_loading) loading l = {0};
 
     GS_TRY(begin_loading(&l, s, stop));
-    if ((st = make_counts(&l, s, d == GS_BY_DEST && gs_store_get_info(s)->self_loops > 0)) != GS_OK ||
-        (st = gs_columns__open(&l.a->columns, s, d)) != GS_OK)
-        return end_loading(&l, st, out);
-    l.a->bytes += l.a->columns->bytes;
-    if ((st = gs_edge_scanner_run(l.a->columns->scan, NULL, count_edges, &l)) == GS_OK)
-        sum_counts(&l);
-    return end_loading(&l, st, out);
+    GS_TRY(make_counts(&l, s, d == GS_BY_DEST && gs_store_get_info(s)->self_loops > 0));
+    GS_TRY(open_columns(l.a, s, d));
+    GS_TRY(gs_edge_scanner_run(l.a->columns->scan, NULL, count_edges, &l));
+    sum_counts(&l);
+    return hand_over(&l, out);
 }
 
 gs_status gs_adjacency_count(gs_adjacency **out, const gs_store *s, gs_direction d, const volatile int *stop)
 {
-    loading l;
-    gs_status st;
+    GS_ENDS(end_loading) loading l = {0};
 
     GS_TRY(begin_loading(&l, s, stop));
-    if ((st = make_counts(&l, s, false)) == GS_OK &&
-        (st = gs_edge_scan(s, d, UINT64_MAX, l.wanted, count_edges, &l)) == GS_OK)
-        sum_counts(&l);
-    return end_loading(&l, st, out);
+    GS_TRY(make_counts(&l, s, false));
+    GS_TRY(gs_edge_scan(s, d, UINT64_MAX, l.wanted, count_edges, &l));
+    sum_counts(&l);
+    return hand_over(&l, out);
 }
 
 uint64_t gs_adjacency_bytes_read(const gs_adjacency *a)
@@ -399,6 +405,160 @@ void gs_adjacency_free(gs_adjacency *a)
     gs_free(a->feature);
     gs_free(a->loops);
     gs_free(a->own);
-    gs_columns__close(a->columns);
+    if (a->columns != NULL) {
+        gs_edge_scanner_close(a->columns->scan);
+        gs_free(a->columns->wanted);
+    }
+    gs_free(a->columns);
     gs_free(a);
+}
+
+/* ---- rows and queries, sorted, meet the columns of the store, which go by once -- */
+
+/* The first target of the chunk from t on that is at least `row`; v->targets where there is none. */
+static uint32_t find_target(const gs_chunk_view *v, uint32_t t, uint32_t row)
+{
+    uint32_t low = t, step = 1, high;
+
+    while ((uint64_t)low + step <= v->targets && gs_index_at(v->target, v->index_bytes, low + step - 1) < row) {
+        low += step;
+        step *= 2;
+    }
+    high = (uint32_t)GS_MIN((uint64_t)low + step - 1, v->targets);
+    GS_BISECT(low, high, gs_index_at(v->target, v->index_bytes, middle) < row);
+    return low;
+}
+
+/* All chunks of the vertex' column. */
+static void want_column(gs_columns *c, uint32_t vertex)
+{
+    const uint64_t parts = c->table->parts;
+    uint8_t *const column = c->wanted + vertex / c->table->interval_rows * parts;
+    if (column[0] == 0)
+        memset(column, 1, parts);
+}
+
+/* order[0..n): rows from `first` on by their vertices. */
+static void sort_rows(gs_batch_arena *a, uint32_t first)
+{
+    gs_column_rows *const r = &a->rows;
+
+    r->count = a->unique.count - first;
+    gs_radix_order(r->order, r->passed, a->unique.vertex + first, r->count);
+    for (uint32_t p = 0; p < r->count; p++)
+        r->order[p] += first;
+}
+
+void gs_columns__sort_rows(const gs_sample_pass *w, bool named)
+{
+    const uint64_t parts = w->columns->table->parts;
+
+    memset(w->columns->wanted, 0, parts * parts);
+    for (uint32_t k = 0; k < w->batches; k++) {
+        const gs_batch_arena *const a = w->arena[k];
+        if (w->batch[k].overflows)
+            continue;
+        sort_rows(w->arena[k], w->batch[k].expanded);
+        for (uint32_t row = w->batch[k].expanded; row < a->unique.count; row++)
+            if (!named || a->raw.start[row] < a->raw.start[row + 1])
+                want_column(w->columns, a->unique.vertex[row]);
+    }
+}
+
+/* Both the chunk's targets and the rows ascend. */
+static void meet_chunk(const gs_sampler *s, gs_batch *b, gs_batch_arena *a, const gs_chunk_view *v, uint32_t target,
+                       uint32_t operand, gs_column_visit *visit)
+{
+    gs_column_rows *const r = &a->rows;
+    const uint32_t *const vertex = a->unique.vertex;
+
+    while (r->at < r->count && vertex[r->order[r->at]] < target)
+        r->at++;
+    for (uint32_t t = 0, p = r->at; p < r->count && !b->overflows; p++) {
+        const uint32_t row = vertex[r->order[p]] - target;
+        if ((t = find_target(v, t, row)) == v->targets)
+            break;
+        if (gs_index_at(v->target, v->index_bytes, t) == row)
+            visit(s, b, a, p, v, t, operand);
+    }
+}
+
+/* Those of one vertex are together, and what has gone by of its list is counted at the first of them. */
+static void answer_chunk(gs_list_query *q, const gs_chunk_view *v, uint32_t target, uint32_t operand)
+{
+    while (q->at < q->count && q->near[q->order[q->at]] < target)
+        q->at++;
+    for (uint32_t t = 0, p = q->at, end; p < q->count; p = end) {
+        const uint32_t near = q->near[q->order[p]], row = near - target;
+        for (end = p + 1; end < q->count && q->near[q->order[end]] == near;)
+            end++;
+        if ((t = find_target(v, t, row)) == v->targets)
+            break;
+        if (gs_index_at(v->target, v->index_bytes, t) != row)
+            continue;
+        const uint32_t n = v->start[t + 1] - v->start[t];
+        for (uint32_t i = p; i < end; i++) {
+            const uint64_t place = q->place[q->order[i]] - q->passed[p];
+            if (place < n) /* else of a chunk before or after this one */
+                q->far[q->order[i]] = operand + gs_index_at(v->index, v->index_bytes, v->start[t] + place);
+        }
+        q->passed[p] += n;
+    }
+}
+
+/* What goes by: rows are visited, or queries are answered. */
+typedef struct meeting {
+    const gs_sample_pass *w;
+    gs_column_want *wants;
+    gs_column_visit *visit; /* NULL: queries number `which` */
+    uint32_t which;
+} meeting;
+
+static gs_status meet(void *context, uint32_t target, uint32_t operand, const gs_chunk_view *v)
+{
+    const meeting *const m = context;
+    const gs_sample_pass *const w = m->w;
+    const uint32_t base = (uint32_t)gs_interval_first(w->columns->table, target),
+                   other = (uint32_t)gs_interval_first(w->columns->table, operand);
+
+    for (uint32_t k = 0; k < w->batches; k++)
+        if (!w->batch[k].overflows && (m->wants == NULL || m->wants(w->arena[k], target, operand))) {
+            if (m->visit != NULL)
+                meet_chunk(w->s, &w->batch[k], w->arena[k], v, base, other, m->visit);
+            else
+                answer_chunk(&w->arena[k]->query[m->which], v, base, other);
+        }
+    return gs_sample__check_stop(w->s);
+}
+
+gs_status gs_columns__meet(const gs_sample_pass *w, gs_column_want *batch_wants, gs_column_visit *visit)
+{
+    meeting m = {.w = w, .wants = batch_wants, .visit = visit};
+
+    for (uint32_t k = 0; k < w->batches; k++) {
+        gs_column_rows *const r = &w->arena[k]->rows;
+        r->at = 0;
+        if (!w->batch[k].overflows)
+            memset(r->passed, 0, r->count * sizeof(*r->passed));
+    }
+    return gs_edge_scanner_run(w->columns->scan, w->columns->wanted, meet, &m);
+}
+
+gs_status gs_columns__ask(const gs_sample_pass *w, uint32_t which)
+{
+    const uint64_t parts = w->columns->table->parts;
+    meeting m = {.w = w, .which = which};
+
+    memset(w->columns->wanted, 0, parts * parts);
+    for (uint32_t k = 0; k < w->batches; k++) {
+        gs_list_query *const q = &w->arena[k]->query[which];
+        if (w->batch[k].overflows)
+            continue;
+        gs_radix_order(q->order, q->spare, q->near, q->count);
+        q->at = 0;
+        memset(q->passed, 0, q->count * sizeof(*q->passed));
+        for (uint32_t i = 0; i < q->count; i++)
+            want_column(w->columns, q->near[i]);
+    }
+    return gs_edge_scanner_run(w->columns->scan, w->columns->wanted, meet, &m);
 }

@@ -264,14 +264,11 @@ static void bound(uint64_t *rows, uint64_t *edges, const gs_sampler *s)
 
 static uint32_t most_places(const gs_sampler *s) { return s->options.batch_size; }
 
-static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *memory,
-                        uint64_t n)
+static void lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, gs_placing *p)
 {
     (void)l;
-    a->row_of = gs_sample__place_array(memory, &n, (uint64_t)s->options.batch_size * s->in->interval_rows,
-                                       sizeof(uint32_t));
-    a->interval_slot = gs_sample__place_array(memory, &n, s->in->parts, sizeof(uint32_t));
-    return n;
+    a->row_of = gs_place_array(p, (uint64_t)s->options.batch_size * s->in->interval_rows, sizeof(uint32_t));
+    a->interval_slot = gs_place_array(p, s->in->parts, sizeof(uint32_t));
 }
 
 static uint32_t passes(const gs_sampler_options *o, bool out)

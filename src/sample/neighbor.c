@@ -515,13 +515,10 @@ static void bound(uint64_t *rows, uint64_t *edges, const gs_sampler *s)
     *edges = o->replace ? sum : GS_MIN(sum, all);
 }
 
-static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *memory,
-                        uint64_t n)
+static void lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, gs_placing *p)
 {
     if (s->in->columns != NULL && s->options.by_type)
-        a->rows.types =
-            gs_sample__place_array(memory, &n, (uint64_t)l->vertices * s->in->edge_types, sizeof(uint32_t));
-    return n;
+        a->rows.types = gs_place_array(p, (uint64_t)l->vertices * s->in->edge_types, sizeof(uint32_t));
 }
 
 static uint32_t passes(const gs_sampler_options *o, bool out)

@@ -236,35 +236,28 @@ void gs_residency_forget(gs_residency *r)
 
 /* ---- opening ------------------------------------------------------------- */
 
-static void *part(unsigned char *memory, uint64_t *bytes, uint64_t count, uint64_t size)
-{
-    void *at = memory != NULL ? memory + *bytes : NULL;
-    *bytes = gs_align_up(*bytes + count * size, 64);
-    return at;
-}
-
-static uint64_t lay_out(gs_residency *r, unsigned char *m, uint32_t vertices)
+static uint64_t lay_out(gs_residency *r, void *memory, uint32_t vertices)
 {
     const uint64_t items = gs_div_up(vertices, r->rows_per_item);
-    uint64_t n = gs_align_up(sizeof(*r), 64);
+    gs_placing placing = {.memory = memory, .bytes = gs_align_up(sizeof(*r), 64), .align = 64}, *const p = &placing;
 
     r->most_uses = r->most_batches * GS_MIN((uint64_t)r->batch_rows, items);
     r->most_items = GS_MIN(r->most_uses + r->capacity, items);
     r->unique = (gs_unique){.bits = gs_unique_bits((uint32_t)r->most_items), .most = (uint32_t)r->most_items};
-    r->unique.slot = part(m, &n, 1ull << r->unique.bits, sizeof(uint64_t));
-    r->unique.slot_of = part(m, &n, r->most_items, sizeof(uint32_t));
-    r->unique.vertex = part(m, &n, r->most_items, sizeof(uint32_t));
-    r->item = part(m, &n, r->most_items, sizeof(*r->item));
-    r->use = part(m, &n, r->most_uses, sizeof(*r->use));
-    r->first = part(m, &n, r->most_batches + 1ull, sizeof(*r->first));
-    r->head = part(m, &n, r->most_batches + COUNTS, sizeof(*r->head));
-    r->count = part(m, &n, r->most_batches + COUNTS + 1ull, sizeof(*r->count));
-    r->cached = part(m, &n, r->capacity, sizeof(*r->cached));
-    r->free = part(m, &n, r->capacity, sizeof(*r->free));
+    r->unique.slot = gs_place_array(p, 1ull << r->unique.bits, sizeof(uint64_t));
+    r->unique.slot_of = gs_place_array(p, r->most_items, sizeof(uint32_t));
+    r->unique.vertex = gs_place_array(p, r->most_items, sizeof(uint32_t));
+    r->item = gs_place_array(p, r->most_items, sizeof(*r->item));
+    r->use = gs_place_array(p, r->most_uses, sizeof(*r->use));
+    r->first = gs_place_array(p, r->most_batches + 1ull, sizeof(*r->first));
+    r->head = gs_place_array(p, r->most_batches + COUNTS, sizeof(*r->head));
+    r->count = gs_place_array(p, r->most_batches + COUNTS + 1ull, sizeof(*r->count));
+    r->cached = gs_place_array(p, r->capacity, sizeof(*r->cached));
+    r->free = gs_place_array(p, r->capacity, sizeof(*r->free));
     uint32_t **const list[] = {&r->place, &r->from, &r->keep, &r->spare, &r->missed};
     for (uint32_t k = 0; k < GS_ARRAY_LEN(list); k++)
-        *list[k] = part(m, &n, r->batch_rows, sizeof(uint32_t));
-    return gs_align_up(n, GS_BLOCK_BYTES);
+        *list[k] = gs_place_array(p, r->batch_rows, sizeof(uint32_t));
+    return gs_align_up(p->bytes, GS_BLOCK_BYTES);
 }
 
 static gs_residency of_shape(uint32_t rows_per_item, uint32_t capacity, uint32_t batches, uint32_t batch_rows)
@@ -290,7 +283,7 @@ gs_status gs_residency_open(gs_residency **out, uint32_t vertices, uint32_t rows
 
     GS_NEED(r != NULL, "no memory to plan which rows of features stay (%s)", gs_size_format(text, sizeof(text), bytes));
     *r = of_shape(rows_per_item, capacity, batches, batch_rows);
-    r->bytes = lay_out(r, (unsigned char *)r, vertices);
+    r->bytes = lay_out(r, r, vertices);
     gs_residency_forget(r);
     *out = r;
     return GS_OK;

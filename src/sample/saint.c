@@ -639,44 +639,26 @@ static void bound(uint64_t *rows, uint64_t *edges, const gs_sampler *s)
     *edges = s->in->edges;
 }
 
-/* Of lists in the store: queries of so many edges, and where the batch has rows. */
-static uint64_t lay_out(gs_batch_arena *a, const gs_sampler *s, const uint64_t queries[2], unsigned char *m, uint64_t n)
+/* Of lists in the store: what they are asked at once, and where the batch has rows. */
+static void lay_out(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, gs_placing *p)
 {
-    for (int q = 0; q < 2; q++)
-        a->query[q] = (gs_list_query){.near = gs_sample__place_array(m, &n, queries[q], sizeof(uint32_t)),
-                                      .place = gs_sample__place_array(m, &n, queries[q], sizeof(uint64_t)),
-                                      .far = gs_sample__place_array(m, &n, queries[q], sizeof(uint32_t)),
-                                      .order = gs_sample__place_array(m, &n, queries[q], sizeof(uint32_t)),
-                                      .spare = gs_sample__place_array(m, &n, queries[q], sizeof(uint32_t)),
-                                      .passed = gs_sample__place_array(m, &n, queries[q], sizeof(uint64_t))};
-    a->interval_slot = gs_sample__place_array(m, &n, s->in->parts, sizeof(uint32_t));
-    return n;
-}
-
-static uint64_t lay_out_nodes(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *memory,
-                              uint64_t n)
-{
+    const uint64_t draws = s->options.batch_size;
+    const bool nodes = s->options.kind == GS_SAMPLER_SAINT_NODE, edges = s->options.kind == GS_SAMPLER_SAINT_EDGE;
+    const uint64_t queries[2] = {nodes ? 0 : draws, edges && s->out != NULL ? draws : 0};
     (void)l;
-    return s->in->columns != NULL ? lay_out(a, s, (const uint64_t[2]){0, 0}, memory, n) : n;
-}
 
-static uint64_t lay_out_edges(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *memory,
-                              uint64_t n)
-{
-    const uint64_t queries[2] = {s->options.batch_size, s->out != NULL ? s->options.batch_size : 0};
-    (void)l;
-    return s->in->columns != NULL ? lay_out(a, s, queries, memory, n) : n;
-}
-
-static uint64_t lay_out_walks(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *memory,
-                              uint64_t n)
-{
-    (void)l;
     if (s->in->columns == NULL)
-        return n;
-    n = lay_out(a, s, (const uint64_t[2]){s->options.batch_size, 0}, memory, n);
-    a->stream = gs_sample__place_array(memory, &n, s->options.batch_size, sizeof(*a->stream));
-    return n;
+        return;
+    for (int q = 0; q < 2; q++)
+        a->query[q] = (gs_list_query){.near = gs_place_array(p, queries[q], sizeof(uint32_t)),
+                                      .place = gs_place_array(p, queries[q], sizeof(uint64_t)),
+                                      .far = gs_place_array(p, queries[q], sizeof(uint32_t)),
+                                      .order = gs_place_array(p, queries[q], sizeof(uint32_t)),
+                                      .spare = gs_place_array(p, queries[q], sizeof(uint32_t)),
+                                      .passed = gs_place_array(p, queries[q], sizeof(uint64_t))};
+    a->interval_slot = gs_place_array(p, s->in->parts, sizeof(uint32_t));
+    if (s->options.kind == GS_SAMPLER_SAINT_WALK)
+        a->stream = gs_place_array(p, draws, sizeof(*a->stream));
 }
 
 static uint32_t passes_of_nodes(const gs_sampler_options *o, bool out)
@@ -697,13 +679,13 @@ static uint32_t passes_of_walks(const gs_sampler_options *o, bool out)
 }
 
 /* What the laws have in common. */
-#define SUBGRAPH .subgraph = true, .has_rows_by_vertex = true, .check = check, .bound = bound, .draw = draw
+#define SUBGRAPH .subgraph = true, .has_rows_by_vertex = true, .check = check, .bound = bound, .lay_out = lay_out, \
+                 .draw = draw
 
 const gs_sample_law gs_sample__saint_node = {
     .facts = {.name = "saint-node", .reads = GS_SAMPLER_READS_COVERAGE, .needs_edges = true, .needs_out_places = true},
     SUBGRAPH,
     .draws = draws_of_nodes,
-    .lay_out = lay_out_nodes,
     .passes = passes_of_nodes,
     .draw_vertices = node_vertices,
 };
@@ -713,7 +695,6 @@ const gs_sample_law gs_sample__saint_edge = {
     SUBGRAPH,
     .draws = draws_of_edges,
     .open = open_edges,
-    .lay_out = lay_out_edges,
     .passes = passes_of_edges,
     .draw_vertices = edge_vertices,
 };
@@ -723,7 +704,6 @@ const gs_sample_law gs_sample__saint_walk = {
               .needs_edges = true, .needs_out = true},
     SUBGRAPH,
     .draws = draws_of_walks,
-    .lay_out = lay_out_walks,
     .passes = passes_of_walks,
     .draw_vertices = walk_vertices,
 };

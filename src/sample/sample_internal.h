@@ -2,7 +2,7 @@
  *
  * A law names what a batch is to have: places in lists of edges, or vertices. Where the lists are in memory it looks
  * there at once; where they stay in the store, all batches that are drawn together name theirs, and one pass over the
- * columns that these need says what they are (columns.c).
+ * columns that these need says what they are (gs_columns).
  */
 #ifndef GS_SAMPLE_SAMPLE_INTERNAL_H
 #define GS_SAMPLE_SAMPLE_INTERNAL_H
@@ -122,7 +122,6 @@ typedef struct gs_columns {
     gs_edge_scanner *scan;
     const gs_chunk_table *table; /* the store's, which outlives this */
     uint8_t *wanted;             /* [parts * parts] chunks of the pass at hand */
-    uint64_t bytes;              /* of memory */
 } gs_columns;
 
 /* Batches that are drawn together. Those that have more than the limits overflow, and are left out from then on. */
@@ -133,9 +132,6 @@ typedef struct gs_sample_pass {
     gs_batch_arena *const *arena; /* [batches] */
     uint32_t batches, threads;
 } gs_sample_pass;
-
-/* Gives the next array of an arena its place; `memory` NULL: only counts. */
-void *gs_sample__place_array(unsigned char *memory, uint64_t *bytes, uint64_t count, uint64_t size);
 
 /* One way to draw batches. A slot that may be NULL says so. */
 struct gs_sample_law {
@@ -151,9 +147,8 @@ struct gs_sample_law {
     gs_status (*open)(gs_sampler *s); /* what draws of this graph need once; may be NULL */
     void (*bound)(uint64_t *rows, uint64_t *edges, const gs_sampler *s); /* what a batch can have at most */
     uint32_t (*places)(const gs_sampler *s); /* drawn at once, at most; NULL: 1 */
-    /* The arena's arrays that are this law's own, from byte n on: behind them. May be NULL. */
-    uint64_t (*lay_out)(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, unsigned char *memory,
-                        uint64_t n);
+    /* The arena's arrays that are this law's own. May be NULL. */
+    void (*lay_out)(gs_batch_arena *a, const gs_sampler *s, const gs_batch_limits *l, gs_placing *p);
     uint32_t (*passes)(const gs_sampler_options *o, bool out); /* gs_sampler_passes() */
     /* Fills vertices, targets, expanded, hops, degrees and the raw edges of batches whose epochs and numbers are set.
      * Of laws that have parts: of each batch's targets from `first` on, at most `count`. Batches overflow, also when
@@ -170,8 +165,6 @@ GS_SAMPLER_MAP(GS_SAMPLE_LAW)
 /* An arena for drawing vertices alone. GS_ENOMEM. */
 gs_status gs_sample__vertex_arena_make(gs_batch_arena **out, const gs_sampler *s);
 uint64_t gs_sample__vertex_arena_bytes(const gs_sampler *s);
-/* What a batch can have at most. */
-void gs_sample__bounds(gs_batch_limits *l, const gs_sampler *s);
 
 /* assemble.c: sorts the raw edges into the batch's two chunks. Its vertices and `expanded` are set. */
 void gs_sample__assemble(gs_batch *b, const gs_sampler *s, gs_batch_arena *a);
@@ -184,12 +177,8 @@ void gs_sample__order_by_row(gs_batch_arena *a, uint32_t rows);
 /* saint.c: coefficients from batches drawn beforehand. */
 gs_status gs_saint__cover(gs_sampler *s);
 
-/* columns.c: with a window of 8 MiB, or of the largest chunk, whatever the budget. GS_EIO, GS_ENOMEM. */
-gs_status gs_columns__open(gs_columns **out, const gs_store *s, gs_direction d);
-void gs_columns__close(gs_columns *c); /* NULL is allowed */
-
-/* Rows of each batch that are not expanded, in order of their vertices, for a pass; all chunks of columns that have one
- * are wanted; with `named`, of those that have one of which an edge was named. */
+/* adjacency.c: rows of each batch that are not expanded, in order of their vertices, for a pass; all chunks of columns
+ * that have one are wanted; with `named`, of those that have one of which an edge was named. */
 void gs_columns__sort_rows(const gs_sample_pass *w, bool named);
 
 /* Row a->rows.order[p] of the batch is target t of the chunk, whose operands begin at row `operand` of the graph. */
@@ -210,10 +199,10 @@ static inline bool gs_sample__is_stopped(const gs_sampler *s)
 {
     return s->options.stop != NULL && *s->options.stop != 0;
 }
-/* batch_arena.c: GS_EINTERRUPTED where it has; else GS_OK. */
+/* GS_EINTERRUPTED where it has; else GS_OK. */
 gs_status gs_sample__check_stop(const gs_sampler *s);
 
-/* batch_arena.c: "batch 3 of epoch 1 has more than 5 vertices ..." and what to do. GS_EBUDGET; GS_EINTERRUPTED where
+/* "batch 3 of epoch 1 has more than 5 vertices ..." and what to do. GS_EBUDGET; GS_EINTERRUPTED where
  * the sampler was told to give up, which ends draws as an overflow does. */
 gs_status gs_sample__overflow(const gs_batch *b, const gs_sampler *s);
 
