@@ -137,8 +137,7 @@ static gs_status fill_chunk(gs_cuda *c, const gs_edge_chunk *chunk, uint64_t tab
 {
     const uint32_t targets = GATHER_EDGES / DEGREE;
     GS_FREED uint32_t *const host = gs_malloc_array(GATHER_EDGES, sizeof(*host));
-    if (host == NULL)
-        return gs_fail(GS_ENOMEM, "device cuda: out of memory to measure sums");
+    GS_NEED(host != NULL, "device cuda: out of memory to measure sums");
     for (uint32_t i = 0; i < GATHER_EDGES; i += 4) {
         uint32_t word[4];
         gs_philox4x32(word, (const uint32_t[4]){i, 0, 0, 0}, (const uint32_t[2]){1, 2});
@@ -160,8 +159,7 @@ static gs_status make_gather(gs_cuda *c, gather *g, gs_cu_handle *module, uint32
     size_t bytes = 0;
     FILE *const out = open_memstream(&text, &bytes);
     gs_status st;
-    if (out == NULL)
-        return gs_fail(GS_ENOMEM, "device cuda: out of memory for kernels");
+    GS_NEED(out != NULL, "device cuda: out of memory for kernels");
     gs_generate_rows(out, &g->k, &(gs_row_sums){.width = width, .types = 1});
     fclose(out);
     if ((st = gs_cuda_enter(c)) == GS_OK && (st = gs_cuda_load(c, module, text)) == GS_OK)
@@ -384,8 +382,7 @@ static gs_status cuda_open(const gs_device_ops **out, void **context, const gs_d
     gs_status st;
 
     GS_TRY(gs_cuda_driver_open(&driver));
-    if ((c = gs_calloc(1, sizeof(*c))) == NULL)
-        return gs_fail(GS_ENOMEM, "device cuda: out of memory");
+    GS_NEED((c = gs_calloc(1, sizeof(*c))) != NULL, "device cuda: out of memory");
     c->d = driver;
     const char *const portion = getenv("GS_CUDA_PORTION_EDGES");
     if (portion != NULL)

@@ -211,8 +211,7 @@ gs_status gs_cuda_open_reads(void *context, void *first, uint64_t bytes)
 
     gs_cuda_close_reads(c);
     GS_TRY(gs_cuda_enter(c));
-    if ((k = gs_calloc(1, sizeof(*k))) == NULL)
-        return gs_fail(GS_ENOMEM, "device cuda:%d: out of memory for reads of files", c->device);
+    GS_NEED((k = gs_calloc(1, sizeof(*k))) != NULL, "device cuda:%d: out of memory for reads of files", c->device);
     if ((st = cufile_open(&k->f)) != GS_OK) {
         gs_free(k);
         return st;

@@ -172,8 +172,7 @@ gs_status gs_batch_memory(uint64_t *out, const gs_program *p, const gs_plan *pla
     const touched t = {p, plan, most, gs_calloc(words, sizeof(*t.bits))};
     uint64_t pages = 0;
 
-    if (t.bits == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the pages of a plan");
+    GS_NEED(t.bits != NULL, "out of memory for the pages of a plan");
     if (gs_program_has_sequences(p)) /* states of all rows */
         mark(&t, gs_place_on_host(GS_REGION_RESIDENT, 0), 0, all);
     for (uint32_t i = 0; i < plan->residents; i++)

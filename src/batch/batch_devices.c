@@ -223,8 +223,7 @@ static gs_status start_round(gs_batch_devices *d)
     const uint64_t bytes = statistics_bytes(d);
 
     GS_TRY(gs_step_rows_open(&d->rows, &first->tables, d->deal.step, first->shape.limits.vertices));
-    if (bytes > 0 && (d->statistics = gs_malloc(bytes)) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for statistics of batches");
+    GS_NEED(bytes == 0 || (d->statistics = gs_malloc(bytes)) != NULL, "out of memory for statistics of batches");
     for (uint32_t k = 0; k < d->devices && d->devices > 1; k++) {
         const int error = pthread_create(&d->at[k].thread, NULL, member_thread, &d->at[k]);
         d->at[k].started = error == 0;
@@ -552,12 +551,10 @@ gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config 
     double rate[GS_BATCH_DEVICES];
     uint32_t devices;
 
-    if (d == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED(d != NULL, "out of memory");
     open_round(d);
     GS_TRY(gs_batch_devices_count(&devices, config->options));
-    if ((d->at = gs_calloc(devices, sizeof(*d->at))) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED((d->at = gs_calloc(devices, sizeof(*d->at))) != NULL, "out of memory");
     GS_TRY(read_topology(d, rate, devices, config->options));
     GS_TRY(open_each(d, config, devices, typical));
     GS_TRY(deal_batches(d, rate, config, devices));

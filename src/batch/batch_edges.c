@@ -90,8 +90,7 @@ static gs_status open_rests(rests *r)
     r->zero = gs_arena_take(&r->arrays, most, sizeof(*r->zero));
     r->unread = gs_arena_take(&r->arrays, most, sizeof(*r->unread));
     r->read = gs_arena_take(&r->arrays, most, sizeof(*r->read));
-    if (r->arrays.is_short)
-        return gs_fail(GS_ENOMEM, "out of memory for the rows that a batch's loss sees");
+    GS_NEED(!r->arrays.is_short, "out of memory for the rows that a batch's loss sees");
     for (uint32_t a = 0; a < p->arrays; a++)
         r->made[a] = a == r->ends.upstream ? 1 : r->needs->levels;
     for (uint32_t k = 0; k < p->stages; k++)
@@ -213,8 +212,7 @@ static gs_status find_rows(gs_hop_needs *n, const gs_program *p, gs_hop_ends end
     GS_FREED const uint64_t **const reported = gs_calloc(p->passes + 1, sizeof(*reported));
     GS_ENDS(gs_row_sets_drop) gs_row_sets sets = {0};
 
-    if (reported == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the rows that a batch's loss sees");
+    GS_NEED(reported != NULL, "out of memory for the rows that a batch's loss sees");
     for (uint32_t q = 0; q < p->passes && !all; q++)
         reported[q] = &first;
     const gs_row_sets_config config = {.program = p, .chunks = &chunks, .granules = gs_granules_of(&chunks, ROWS),
@@ -293,8 +291,7 @@ static gs_status add_flip(gs_batch_edges *e, uint32_t operands, const gs_batch_l
     f->type = data.type_bytes > 0 ? gs_arena_take(&e->arrays, edges + 1, data.type_bytes) : NULL;
     f->weight = data.weights ? gs_arena_take(&e->arrays, edges + 1, sizeof(*f->weight)) : NULL;
     f->feature = data.feature_bytes > 0 ? gs_arena_take(&e->arrays, edges + 1, data.feature_bytes) : NULL;
-    if (e->arrays.is_short)
-        return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
+    GS_NEED(!e->arrays.is_short, "out of memory for the edges of a batch");
     e->bytes += f->rows * ix + limits->vertices * sizeof(*f->start) +
                 edges * (ix + data.type_bytes + (data.weights ? sizeof(*f->weight) : 0) + data.feature_bytes);
     return GS_OK;
@@ -317,8 +314,7 @@ gs_status gs_batch_edges_open(gs_batch_edges *e, gs_hop_needs *needs, const gs_p
         e->set[k].edges = gs_arena_take(&e->arrays, p->stages, sizeof(*e->edges));
         e->set[k].rows = gs_arena_take(&e->arrays, 2ull * p->stages + p->arrays, sizeof(*e->rows));
     }
-    if (e->arrays.is_short)
-        return gs_fail(GS_ENOMEM, "out of memory for the edges of a batch");
+    GS_NEED(!e->arrays.is_short, "out of memory for the edges of a batch");
     gs_batch_edges_use(e, 0);
     for (uint32_t k = 0; k < p->stages; k++)
         if (flips(&e->needs, p, k) && flip_of(e, e->needs.operands[k]) == NULL)

@@ -173,8 +173,7 @@ static gs_status open_file(gs_batch_rows *r, uint32_t most, uint64_t ring)
     GS_TRY(open_lists(r, most));
     GS_TRY(take_sums(r));
     GS_FREED char *const path = gs_store_array_path(r->store, GS_ARRAY_FEATURES);
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED(path != NULL, "out of memory");
     return r->ahead ? gs_read_ring_open(&r->ring, path, ring, UINT32_MAX)
                     : gs_read_ring_open(&r->ring, path, GS_BATCH_RING, RUNS);
 }
@@ -183,8 +182,7 @@ static gs_status open_cache(gs_batch_rows *r, uint32_t most)
 {
     const gs_row_cache_shape *const c = &r->cache;
     r->slot = gs_alloc_pages(c->slots * c->item_bytes);
-    if (r->slot == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for rows of features that stay");
+    GS_NEED(r->slot != NULL, "out of memory for rows of features that stay");
     return gs_residency_open(&r->plan, (uint32_t)gs_store_get_info(r->store)->vertices, c->rows_per_item, c->slots,
                              reads_of_group(c), r->side * most);
 }

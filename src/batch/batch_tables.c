@@ -169,8 +169,7 @@ gs_status gs_step_rows_open(gs_step_rows *r, const gs_batch_tables *tables, uint
     gs_unique_take(&r->rows, &r->arrays, most_rows(s, step, most));
     r->row = gs_arena_take(&r->arrays, most, sizeof(*r->row));
     take_sums(r);
-    if (r->arrays.is_short)
-        return gs_fail(GS_ENOMEM, "out of memory for the rows of tables that the batches of a step have");
+    GS_NEED(!r->arrays.is_short, "out of memory for the rows of tables that the batches of a step have");
     return gs_row_list_open(&r->list, r->rows.most);
 }
 

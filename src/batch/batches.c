@@ -169,8 +169,7 @@ gs_status gs_batches_open(gs_batches **out, const gs_session_config *config, gs_
     const gs_batch_shape *const shape = config->batch;
     GS_ENDS(gs_batches_close_at) gs_batches *b = gs_calloc(1, sizeof(*b));
 
-    if (b == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED(b != NULL, "out of memory");
     b->shape = *shape;
     b->wire = wire;
     GS_TRY(gs_session_prepare(&b->session, config, NULL, variant_of(shape)));

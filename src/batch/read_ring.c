@@ -110,8 +110,7 @@ gs_status gs_read_ring_open(gs_read_ring *r, const char *path, uint64_t bytes, u
     *r = (gs_read_ring){.bytes = bytes, .capacity = capacity_of(bytes, runs), .wanted = GS_READ_RING_NONE};
     r->memory = gs_alloc_pages(bytes);
     r->run = gs_malloc_array(r->capacity, sizeof(*r->run));
-    if (r->memory == NULL || r->run == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for reading rows of features");
+    GS_NEED(r->memory != NULL && r->run != NULL, "out of memory for reading rows of features");
     const struct gs_io_buffer buffer = {r->memory, bytes};
     const gs_io_config io = {.requests = REQUESTS, .depth = REQUESTS, .buffers = &buffer, .buffer_count = 1};
     GS_TRY(gs_io_open(&r->io, &io));

@@ -308,8 +308,7 @@ gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context)
     GS_FREED uint32_t *map = gs_malloc_array((size_t)ir->nodes + 1, sizeof(*map));
 
     GS_TRY(ir->status);
-    if (to == NULL || live == NULL || map == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
+    GS_NEED(to != NULL && live != NULL && map != NULL, "%s: no memory for the model's graph", ir->source);
     gs_ir_set_text(to, ir->text);
     mark_live(ir, live);
     rewrite_nodes(to, ir, live, map, fn, context);

@@ -46,8 +46,7 @@ static gs_status open_tape(gs_tape *t, gs_ir *ir, const char *input)
     t->grad = gs_malloc_array(forward, sizeof(*t->grad));
     t->edge = gs_malloc_array(forward, sizeof(*t->edge));
     t->needs = gs_calloc(forward, sizeof(*t->needs));
-    if (t->grad == NULL || t->edge == NULL || t->needs == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", ir->source);
+    GS_NEED(t->grad != NULL && t->edge != NULL && t->needs != NULL, "%s: no memory for the model's graph", ir->source);
     memset(t->grad, 0xff, forward * sizeof(*t->grad)); /* GS_IR_NONE */
     memset(t->edge, 0xff, forward * sizeof(*t->edge));
     find_needs(ir, t->needs, input);

@@ -210,8 +210,7 @@ gs_status gs_model_id_of(uint64_t *out, const char *text, size_t bytes)
 {
     GS_FREED char *const plain = gs_malloc(bytes + 1);
 
-    if (plain == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for a model's text");
+    GS_NEED(plain != NULL, "no memory for a model's text");
     *out = gs_hash64(plain, without_rules(plain, text, bytes));
     return GS_OK;
 }
@@ -298,8 +297,7 @@ static gs_status set_constants(char **out, size_t *bytes, const gs_model *m, con
     const char *const text = gs_text_bytes(m->text, &length);
     GS_FREED char *made = gs_malloc(length + strlen(set) + 1);
 
-    if (of == NULL || made == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", m->path);
+    GS_NEED(of != NULL && made != NULL, "%s: no memory for the model's text", m->path);
     GS_TRY(read_settings(of, m, set));
     for (uint32_t i = 0; i < m->consts; i++) { /* in the order of the text */
         const gs_text_const *const c = &m->constant[i];

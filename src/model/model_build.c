@@ -614,8 +614,7 @@ static gs_status build_layer(gs_builder *b, uint32_t *out)
     GS_FREED gs_named *const value = gs_malloc_array((size_t)l->statements + 1, sizeof(*value));
     GS_FREED uint32_t *const param = gs_malloc_array((size_t)l->params + 1, sizeof(*param));
 
-    if (value == NULL || param == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", b->m->path);
+    GS_NEED(value != NULL && param != NULL, "%s: no memory for the model's graph", b->m->path);
     b->value = value;
     b->param = param;
     start_edge_values(b);
@@ -848,8 +847,7 @@ gs_status gs_model_build(gs_ir **out, const gs_model *m, const gs_model_config *
     uint32_t h;
 
     GS_TRY(check_config(m, config, &b));
-    if ((b.ir = gs_ir_new(m->path, false)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the model's graph", m->path);
+    GS_NEED((b.ir = gs_ir_new(m->path, false)) != NULL, "%s: no memory for the model's graph", m->path);
     gs_ir_set_text(b.ir, m->text);
     /* of a graph without features nothing may read them: the store will not have them */
     b.columns = h = gs_ir_input(b.ir, "features", columns, GS_F32);

@@ -211,8 +211,7 @@ static gs_status add_expr(gs_parser *p, uint32_t *out, const gs_expr *e)
     if (m->exprs == GS_TEXT_MAX_EXPRS)
         return GS_PARSER_ERROR(p, "the text has more than %u operations, the most that fit; use repeat for repeats",
                                GS_TEXT_MAX_EXPRS);
-    if (!gs_grow(&m->expr, m->exprs, &m->expr_cap, sizeof(*m->expr)))
-        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", m->path);
+    GS_NEED(gs_grow(&m->expr, m->exprs, &m->expr_cap, sizeof(*m->expr)), "%s: no memory for the model's text", m->path);
     m->expr[m->exprs] = *e;
     *out = m->exprs++;
     return GS_OK;
@@ -765,8 +764,7 @@ static gs_status parse_network(gs_parser *p)
 {
     gs_text_layer *const l = gs_calloc(1, sizeof(*l));
 
-    if (l == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the model's text", p->m->path);
+    GS_NEED(l != NULL, "%s: no memory for the model's text", p->m->path);
     p->m->network = l; /* freed by gs_model_close() from here on */
     memcpy(l->name, "network", sizeof("network"));
     l->line = p->t.line;

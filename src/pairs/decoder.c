@@ -141,8 +141,7 @@ gs_status gs_perceptron_open(gs_perceptron *p, const gs_cpu_kernels *kernels, ui
     float *const all = gs_malloc_array(5 * one, sizeof(*all));
 
     *p = (gs_perceptron){.kernels = kernels, .width = width, .threads = threads, .ends = ends, .matrix = {all, NULL}};
-    if (all == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for a perceptron of pairs");
+    GS_NEED(all != NULL, "no memory for a perceptron of pairs");
     p->matrix[1] = all + one;
     p->turned[0] = all + 2 * one;
     p->turned[1] = all + 3 * one;

@@ -38,8 +38,7 @@ gs_status gs_label_step_open(gs_label_step *s, const gs_label_step_options *opti
     s->rows = gs_malloc_array(floats_of(o), sizeof(float));
     s->slot = gs_malloc_array(places_of(o), sizeof(*s->slot));
     s->split = gs_malloc_array(pairs, sizeof(*s->split));
-    if (s->rows == NULL || s->slot == NULL || s->split == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for batches of pairs");
+    GS_NEED(s->rows != NULL && s->slot != NULL && s->split != NULL, "no memory for batches of pairs");
     s->d_rows = s->rows + o->most_rows * width;
     s->lin1 = s->d_rows + o->most_rows * width;
     s->hidden = s->lin1 + lin1_rows(o) * width;

@@ -38,8 +38,7 @@ static gs_status list_buckets(gs_pair_batches *b)
 
     for (uint32_t k = 0; k < parts * parts; k++)
         b->filled += pairs_of(b, k) > 0;
-    if ((b->bucket = gs_malloc_array(b->filled, sizeof(*b->bucket))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for a list of buckets");
+    GS_NEED((b->bucket = gs_malloc_array(b->filled, sizeof(*b->bucket))) != NULL, "no memory for a list of buckets");
     b->filled = 0;
     for (uint32_t k = 0; k < parts * parts; k++) {
         if (pairs_of(b, k) == 0)

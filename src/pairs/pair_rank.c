@@ -158,15 +158,13 @@ gs_status gs_pair_ranks_open(gs_pair_ranks **out, const gs_pair_rank_options *op
 {
     GS_ENDS(gs_pair_ranks_close_at) gs_pair_ranks *r = gs_calloc(1, sizeof(*r));
 
-    if (r == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
+    GS_NEED(r != NULL, "no memory for ranks of pairs");
     r->o = *options;
     GS_TRY(gs_cpu_kernels_find(&r->kernels));
     if (r->o.decoder->projects)
         GS_TRY(gs_perceptron_open(&r->perceptron, r->kernels, r->o.width, r->o.threads, 2));
     GS_TRY(open_splits(r));
-    if (!take_memory(r))
-        return gs_fail(GS_ENOMEM, "no memory for ranks of pairs");
+    GS_NEED(take_memory(r), "no memory for ranks of pairs");
     *out = r;
     r = NULL;
     return GS_OK;

@@ -37,8 +37,7 @@ gs_status gs_program_add_array(gs_program *p, uint32_t *out, const gs_array *a)
 {
     gs_array *const arrays = gs_realloc(p->array, (p->arrays + 1ull) * sizeof(*a));
 
-    if (arrays == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for an array of the program");
+    GS_NEED(arrays != NULL, "no memory for an array of the program");
     p->array = arrays;
     p->array[p->arrays] = *a;
     *out = p->arrays++;
@@ -49,8 +48,7 @@ gs_status gs_program_add_param(gs_program *p, const gs_param *q)
 {
     gs_param *const more = gs_realloc(p->param, (p->params + 1ull) * sizeof(*more));
 
-    if (more == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the parameters of a program");
+    GS_NEED(more != NULL, "out of memory for the parameters of a program");
     p->param = more;
     p->param[p->params++] = *q;
     return GS_OK;

@@ -328,8 +328,7 @@ static gs_status check_edge_program(gs_checker *c, const gs_stage *s)
 {
     GS_FREED bool *ready = gs_calloc((size_t)s->edge_regs + 1, sizeof(*ready));
 
-    if (ready == NULL)
-        return gs_fail(GS_ENOMEM, "program: no memory to check stage %u", c->stage);
+    GS_NEED(ready != NULL, "program: no memory to check stage %u", c->stage);
     GS_TRY(check_edge_regs(c, s, ready));
     for (c->instr = 0; c->instr < s->edge_instrs; c->instr++)
         GS_TRY(check_edge_instr(c, s, &s->edge_instr[c->instr], ready));
@@ -645,8 +644,7 @@ static gs_status check_stage(gs_checker *c, uint32_t index)
 
     c->stage = index;
     c->instr = GS_NONE;
-    if ((c->reg_ready = ready) == NULL)
-        return gs_fail(GS_ENOMEM, "program: no memory to check stage %u", index);
+    GS_NEED((c->reg_ready = ready) != NULL, "program: no memory to check stage %u", index);
     GS_TRY(check_edge_pass(c, s));
     GS_TRY(check_regs(c, s));
     for (c->instr = 0; c->instr < s->instrs; c->instr++)
@@ -684,8 +682,7 @@ static gs_status check_pass(const gs_program *p, const gs_pass *q)
                        q->first_stage + q->stages, p->stages);
     GS_FREED bool *const ready = c.array_ready = gs_calloc((size_t)p->arrays + 1, sizeof(*c.array_ready));
     GS_FREED uint32_t *const made = c.made = gs_malloc_array((size_t)p->params + 1, sizeof(*c.made));
-    if (ready == NULL || made == NULL)
-        return gs_fail(GS_ENOMEM, "program: no memory to check pass %s", q->name);
+    GS_NEED(ready != NULL && made != NULL, "program: no memory to check pass %s", q->name);
     for (uint32_t i = 0; i < p->params; i++)
         c.made[i] = GS_NONE;
     for (uint32_t a = 0; a < p->arrays; a++)

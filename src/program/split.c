@@ -91,8 +91,7 @@ static gs_status split_stage(gs_program *p, gs_stage *sums, gs_stage *whole, uin
     whole->sums = whole->edge_regs = whole->edge_instrs = 0;
     whole->edge_reg = NULL;
     whole->edge_instr = NULL;
-    if (sums->reg == NULL || sums->instr == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for a stage of the program");
+    GS_NEED(sums->reg != NULL && sums->instr != NULL, "no memory for a stage of the program");
     for (uint32_t i = 0; i < sums->sums; i++) {
         uint32_t *const of[] = {&sums->sum[i].reg, &sums->sum[i].lse};
         for (int k = 0; k < (sums->sum[i].kind == GS_SUM_ATTEND ? 2 : 1); k++) {

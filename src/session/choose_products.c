@@ -502,8 +502,7 @@ gs_status gs_session_measure_products(gs_session *s)
         return GS_OK;
     GS_FREED const void *const trial = r.trial = gs_calloc(s->program->stages, sizeof(*r.trial));
     GS_FREED const void *const pieces = r.pieces = gs_calloc(s->program->stages, sizeof(*r.pieces));
-    if (trial == NULL || pieces == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory to measure products of edges");
+    GS_NEED(trial != NULL && pieces != NULL, "out of memory to measure products of edges");
     for (uint32_t k = 0; k < s->program->stages; k++)
         if (s->program->stage[k].tried != 0)
             r.trial[k] = (gs_way_trial){.ways = ready_ways(&s->program->stage[k]),

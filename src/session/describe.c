@@ -610,8 +610,7 @@ gs_status gs_session_explain(const gs_session *s, double flops, double gather_bp
     const gs_pass *const pass = &p->pass[s->pass.train];
     const table a = {s, flops, gather_bps, gs_calloc((size_t)p->stages * WORKERS, sizeof(row))};
 
-    if (a.row == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the seconds of %u stages", p->stages);
+    GS_NEED(a.row != NULL, "no memory for the seconds of %u stages", p->stages);
     look_at_lanes(&a);
     for (uint32_t k = pass->first_stage; k < pass->first_stage + pass->stages; k++)
         for (uint32_t w = 0; w < WORKERS; w++) {

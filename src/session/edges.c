@@ -46,8 +46,7 @@ gs_status gs_session_list_edges(gs_session *s)
         s->edges.set[d] = (gs_edge_set){.chunk = t->chunk[d]};
     if (s->edges.stage_set == NULL)
         s->edges.stage_set = gs_calloc(s->program->stages + 1, sizeof(*s->edges.stage_set));
-    if (s->edges.stage_set == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the plan");
+    GS_NEED(s->edges.stage_set != NULL, "out of memory for the plan");
     for (uint32_t k = 0; k < s->program->stages; k++)
         s->edges.stage_set[k] = t->shared ? GS_BY_DEST : s->program->stage[k].direction;
     return GS_OK;
@@ -267,8 +266,7 @@ static gs_status part_widths(gs_session *s)
 {
     GS_FREED bool *const takes = gs_calloc(s->program->stages + 1ull, sizeof(*takes));
 
-    if (takes == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for the stages of the program");
+    GS_NEED(takes != NULL, "no memory for the stages of the program");
     for (uint32_t k = 0; k < s->program->stages; k++)
         takes[k] = gs_stage_parted_width(s->program, k) >= s->machine.devices &&
                    (s->machine.wires.width || is_less_by_width(s, k));
@@ -389,8 +387,7 @@ static gs_status reach(void *context, uint32_t direction, const uint64_t *target
         return GS_OK;
     GS_TRY(gs_scan_share_check(r->s));
     GS_FREED uint8_t *const wanted = gs_calloc((uint64_t)parts * parts, 1);
-    if (wanted == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    GS_NEED(wanted != NULL, "out of memory for the rows that a loss sees");
     gs_scan_share_describe(&share, r->s);
     for (uint32_t i = share.first; i < share.end; i++)
         memset(wanted + (uint64_t)i * parts, any_bit(targets + (uint64_t)i * r->g.words, r->g.words), parts);
@@ -526,8 +523,7 @@ static gs_status count_all(gs_session *s, const gs_needs *needs)
     const gs_chunk_table *const t = gs_store_chunks(s->store);
     GS_FREED uint64_t *const seen = gs_calloc(gs_edge_filter_words(t), sizeof(*seen));
 
-    if (seen == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    GS_NEED(seen != NULL, "out of memory for the rows that a loss sees");
     for (uint32_t d = 0; d < 2; d++)
         GS_TRY(count_sets_of(s, d, needs, seen));
     for (uint32_t k = 2; k < s->edges.sets; k++) {
@@ -657,8 +653,7 @@ static gs_status find_sets(gs_session *s, gs_granules g)
         .context = &r,
     };
 
-    if (memory.is_short)
-        return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    GS_NEED(!memory.is_short, "out of memory for the rows that a loss sees");
     list_reported(s, reported, train, labelled);
     GS_TRY(read_splits(s, g, train, labelled));
     return gs_row_sets_find(&s->edges.rows, &config);
@@ -688,8 +683,7 @@ gs_status gs_session_prune(gs_session *s, gs_schedule_config *config)
     GS_TRY(check_trial(s, sets_bytes(s, count_sets(s), &config->needs)));
     s->edges.stage_rows = gs_calloc(s->program->stages + 1, sizeof(*s->edges.stage_rows));
     s->edges.array_rows = gs_calloc(s->program->arrays + 1, sizeof(*s->edges.array_rows));
-    if (s->edges.stage_rows == NULL || s->edges.array_rows == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the rows that a loss sees");
+    GS_NEED(s->edges.stage_rows != NULL && s->edges.array_rows != NULL, "out of memory for the rows that a loss sees");
     for (uint32_t k = 0; k < s->program->stages && fits; k++)
         GS_TRY(list_stage(s, k, &fits));
     if (fits)
@@ -807,8 +801,7 @@ gs_status gs_session_write_pruned(gs_session *s)
     for (uint32_t k = 2; k < s->edges.sets; k++) {
         char name[32];
         snprintf(name, sizeof(name), "edges%u.bin", k);
-        if ((s->edges.pruned[k].path = gs_path_join(s->run.spill.path, name)) == NULL)
-            return gs_fail(GS_ENOMEM, "out of memory");
+        GS_NEED((s->edges.pruned[k].path = gs_path_join(s->run.spill.path, name)) != NULL, "out of memory");
         GS_TRY(write_set(s, k, s->edges.pruned[k].path));
     }
     gs_row_sets_drop(&s->edges.rows);

@@ -86,8 +86,7 @@ static gs_status load_weights(const gs_session *s, const char *path)
     GS_TRY(gs_npy_open(&npy, path));
     if (npy.shape[0] * npy.shape[1] != s->labels.columns || (npy.dtype != GS_F32 && npy.dtype != GS_F64))
         return bad_weights(s, "the file is not of as many f32 or f64 as there are columns of logits");
-    if ((wide = gs_malloc_array(s->labels.columns, sizeof(*wide))) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for weights", path);
+    GS_NEED((wide = gs_malloc_array(s->labels.columns, sizeof(*wide))) != NULL, "%s: no memory for weights", path);
     GS_TRY(gs_npy_read_rows(&npy, wide, 0, npy.shape[0], path));
     for (uint32_t c = 0; c < s->labels.columns; c++)
         s->labels.weight[c] = npy.dtype == GS_F64 ? (float)wide[c] : ((const float *)(const void *)wide)[c];

@@ -531,8 +531,7 @@ static gs_status compile_model(gs_session *s)
 
     GS_TRY(gs_session_open_model(&model, s->config.options));
     GS_TRY(check_features(s, model));
-    if ((s->program = gs_program_new()) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the compiled model");
+    GS_NEED((s->program = gs_program_new()) != NULL, "out of memory for the compiled model");
     return add_passes(s, model);
 }
 
@@ -541,8 +540,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     gs_store *const store = scans == NULL ? NULL : scans->store;
     GS_ENDS(gs_session_close_at) gs_session *s = gs_calloc(1, sizeof(*s));
 
-    if (s == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED(s != NULL, "out of memory");
     s->edges.scans = scans;
     s->config = *config;
     s->earlier_epochs = config->earlier != NULL ? config->earlier->epochs : 0;

@@ -111,15 +111,13 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
         } else {
             continue; /* wholly in memory */
         }
-        if (path[a] == NULL)
-            return gs_fail(GS_ENOMEM, "out of memory");
+        GS_NEED(path[a] != NULL, "out of memory");
         file[a].path = path[a];
     }
     for (uint32_t k = 2; k < s->edges.sets; k++)
         file[arrays + k] = (gs_exec_file){.path = s->edges.pruned[k].path, .bytes = s->edges.pruned[k].bytes};
     for (uint32_t d = 0; d < 2; d++) {
-        if ((path[arrays + d] = gs_store_edges_path(s->store, (gs_direction)d)) == NULL)
-            return gs_fail(GS_ENOMEM, "out of memory");
+        GS_NEED((path[arrays + d] = gs_store_edges_path(s->store, (gs_direction)d)) != NULL, "out of memory");
         file[arrays + d] = (gs_exec_file){.path = path[arrays + d], .bytes = edge_file_bytes(t, (gs_direction)d),
                                           .first = gs_store_edges_extent(s->store, (gs_direction)d).first};
     }
@@ -174,8 +172,7 @@ static gs_status open_exec(gs_session *s)
     GS_FREED gs_exec_file *const file = gs_calloc(files, sizeof(*file));
 
     s->run.path = gs_calloc(files, sizeof(*s->run.path));
-    if (file == NULL || s->run.path == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED(file != NULL && s->run.path != NULL, "out of memory");
     GS_TRY(describe_files(s, file));
     GS_TRY(check_reads(s));
     const gs_exec_config config = {

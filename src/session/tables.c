@@ -580,8 +580,7 @@ static gs_status give(gs_session *s, const asking *a)
     const uint32_t width = s->program->array[a->array].width;
     GS_FREED float *const row = gs_malloc_array(asked_rows(width), width * sizeof(*row));
 
-    if (row == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for rows that rank 0 asks for");
+    GS_NEED(row != NULL, "no memory for rows that rank 0 asks for");
     GS_TRY(gs_exec_read_rows(s->run.exec, a->array, a->first, a->rows, row));
     return gs_ranks_pass(true, 0, row, a->rows * width * sizeof(*row));
 }

@@ -235,8 +235,7 @@ gs_status gs_read_in_edges(int64_t *start, int64_t *source, const char *store, u
                  .interval_rows = gs_store_get_info(s)->interval_rows};
     GS_TRY(find_relation(&c, s));
     GS_FREED uint32_t *const id = gs_malloc_array(vertices, sizeof(*id));
-    if ((c.id = id) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the ids of %lu vertices", vertices);
+    GS_NEED((c.id = id) != NULL, "out of memory for the ids of %lu vertices", vertices);
     if (source == NULL)
         memset(start, 0, (c.destinations + 1) * sizeof(*start));
     GS_TRY(read_input_ids(id, s));

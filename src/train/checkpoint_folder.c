@@ -97,8 +97,7 @@ static gs_status make_folder(char **out, const char *path)
         return gs_fail_errno(errno, "%s: no random name", path);
     snprintf(name, sizeof(name), MAKING "%016lx", word);
     GS_FREED char *dir = gs_path_join(path, name);
-    if (dir == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    GS_NEED(dir != NULL, "%s: out of memory", path);
     if (mkdir(dir, 0777) != 0)
         return gs_fail_errno(errno, "%s: cannot make the folder", dir);
     *out = dir;
@@ -155,8 +154,7 @@ gs_status gs_checkpoint_folder_open(gs_checkpoint_folder *f, const char *path)
     GS_ENDS(gs_checkpoint_folder_close) gs_checkpoint_folder made = GS_CHECKPOINT_FOLDER_NONE;
 
     GS_TRY(gs_mkdir(path));
-    if ((made.path = gs_strdup(path)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    GS_NEED((made.path = gs_strdup(path)) != NULL, "%s: out of memory", path);
     if ((made.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         return gs_fail_errno(errno, "%s: cannot open", path);
     if (flock(made.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) /* without locks there is none to refuse */
@@ -197,8 +195,7 @@ gs_status gs_checkpoint_finish(const gs_checkpoint_folder *f, const char *dir, u
     struct keep keep = {f->path, {epoch, previous}};
     GS_FREED char *const to = gs_checkpoint_dir(f->path, epoch);
 
-    if (to == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", f->path);
+    GS_NEED(to != NULL, "%s: out of memory", f->path);
     GS_TRY(sync_dir(dir));
     if (gs_path_exists(to)) /* damaged, or of the same epoch with other weights */
         GS_TRY(remove_checkpoint(f->path, to));
@@ -266,8 +263,7 @@ gs_status gs_section_write(gs_checkpoint *c, const char *dir, const char *name, 
     GS_FREED char *const path = gs_section_path(dir, name);
     GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+    GS_NEED(path != NULL, "%s: out of memory", dir);
     GS_TRY(gs_outfile_begin(&o, path));
     GS_TRY(write_file(s, &o, p, value, tables, n));
     snprintf(s->name, sizeof(s->name), "%s", name);
@@ -281,8 +277,7 @@ gs_status gs_section_check(const gs_checkpoint_section *section, const char *dir
     uint64_t bytes = 0, checksum = 0;
     GS_CLOSED int fd = -1;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+    GS_NEED(path != NULL, "%s: out of memory", dir);
     GS_TRY(gs_file_open_read(&fd, &bytes, path));
     if (bytes != section->bytes)
         return gs_fail(GS_EFORMAT, "%s: has %lu bytes in place of %lu", path, bytes, section->bytes);

@@ -187,8 +187,7 @@ static uint64_t known_in(const ranking *w, uint32_t list)
 /* Counts the scores of the only list by 16 of their bits; free *out with gs_free(). */
 static gs_status count_bins(tally **out, ranking *w, uint32_t shift)
 {
-    if ((*out = gs_calloc(HALF, sizeof(**out))) == NULL)
-        return gs_fail(GS_ENOMEM, "no memory to rank logits");
+    GS_NEED((*out = gs_calloc(HALF, sizeof(**out))) != NULL, "no memory to rank logits");
     w->bin = *out;
     w->shift = shift;
     const gs_status st = sweep(w);
@@ -301,8 +300,7 @@ gs_status gs_rank_logits(gs_ranks *out, gs_session *s)
     w.batch = gs_arena_take(&memory, w.batch_rows, row_bytes);
     w.entry = gs_arena_take(&memory, w.room, sizeof(*w.entry));
     w.end = gs_arena_take(&memory, lists, sizeof(*w.end));
-    if (memory.is_short)
-        return gs_fail(GS_ENOMEM, "no memory to rank logits");
+    GS_NEED(!memory.is_short, "no memory to rank logits");
     for (w.first = 0; w.first < lists; w.first = w.last)
         GS_TRY(rank_some(&w, figures));
     average(out, &w, figures);

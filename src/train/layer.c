@@ -308,8 +308,7 @@ static gs_status compile_model(gs_layer *l, const gs_layer_graph *g)
     GS_ENDS(gs_model_close_at) gs_model *model = NULL;
 
     GS_TRY(gs_session_open_model(&model, &l->options));
-    if ((l->program = gs_program_new()) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the compiled model");
+    GS_NEED((l->program = gs_program_new()) != NULL, "out of memory for the compiled model");
     GS_TRY(add_pass(l, model, g, "train", true));
     l->array.y = l->program->logits;
     GS_TRY(add_pass(l, model, g, "predict", false));
@@ -438,8 +437,7 @@ static gs_status list_tensors(gs_layer *l)
     l->stage_edges = gs_arena_take(&l->memory, p->stages, sizeof(*l->stage_edges));
     l->there.param = gs_arena_take(&l->memory, p->params, sizeof(*l->there.param));
     l->there.grad = gs_arena_take(&l->memory, p->params, sizeof(*l->there.grad));
-    if (l->memory.is_short)
-        return gs_fail(GS_ENOMEM, "out of memory for a layer");
+    GS_NEED(!l->memory.is_short, "out of memory for a layer");
     for (uint32_t i = 0; i < p->params; i++)
         if (!p->param[i].fixed)
             l->tensor[l->tensors++] = i;
@@ -503,8 +501,7 @@ gs_status gs_layer_open(gs_layer **out, const gs_layer_graph *graph, uint32_t in
 
     GS_TRY(gs_train_options_read(&o, options));
     GS_TRY(check_given(out, graph, in, out_width, &o));
-    if ((l = gs_calloc(1, sizeof(*l))) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for a layer");
+    GS_NEED((l = gs_calloc(1, sizeof(*l))) != NULL, "out of memory for a layer");
     l->options = o;
     l->in = in;
     l->out = out_width;

@@ -52,8 +52,7 @@ static gs_status measure_edges(gs_device *d, uint32_t degree, uint32_t width, do
     float *const operand = gs_arena_take(&memory, (uint64_t)GS_LIMITS_ROWS * width, sizeof(float)),
           *const acc = gs_arena_take(&memory, (uint64_t)GS_LIMITS_ROWS * width, sizeof(float));
 
-    if (memory.is_short)
-        return gs_fail(GS_ENOMEM, "out of memory for measuring edge sums");
+    GS_NEED(!memory.is_short, "out of memory for measuring edge sums");
     gs_limits_make_chunk(target, start, index, targets, degree);
     const gs_edge_launch l = {.edges = {.index_bytes = 2, .targets = targets, .target = target, .start = start,
                                         .index = index},
@@ -116,8 +115,7 @@ static gs_status measure_picks(gs_device *d, uint8_t *to, const uint8_t *from, d
     GS_FREED uint64_t *const bits = gs_malloc_array(rows / 64, sizeof(*bits));
     double best = 1e30;
 
-    if (bits == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for measuring copies");
+    GS_NEED(bits != NULL, "out of memory for measuring copies");
     const uint64_t picked = gs_limits_pick(bits, rows);
     const gs_rows_launch launch = {.to = to, .from = from, .bits = bits, .rows = rows,
                                    .row_bytes = GS_LIMITS_PICKED_ROW};

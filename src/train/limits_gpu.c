@@ -116,8 +116,7 @@ gs_status gs_limits_measure_loads(gs_limits *l, gs_device *d, const char *dir, u
     gs_status st;
 
     l->link[GS_LINK_FROM_DISK] = (gs_link){0, 0};
-    if (s == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for measuring reads past the host");
+    GS_NEED(s != NULL, "out of memory for measuring reads past the host");
     if ((st = gs_disk_probe_open(&probe, dir, bytes, GS_IO_AUTO, 0, 0, LARGE_BYTES)) != GS_OK)
         goto done;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", probe.sync_fd); /* the file has no other name */

@@ -222,8 +222,7 @@ static gs_status rows_of_ids(uint32_t **row, const char *path, const int64_t *gi
         return gs_fail(GS_EINVAL, "ids: none given; batches are of one vertex at the least");
     id = gs_malloc_array(count, sizeof(*id));
     *row = gs_malloc_array(count, sizeof(**row));
-    if (id == NULL || *row == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the list of vertices that batches are of");
+    GS_NEED(id != NULL && *row != NULL, "out of memory for the list of vertices that batches are of");
     GS_TRY(check_ids(id, given, count, gs_store_get_info(store)->vertices));
     GS_TRY(gs_rows_of_ids(*row, store, id, NULL, count));
     qsort(*row, count, sizeof(**row), gs_by_number);
@@ -445,8 +444,7 @@ static gs_status open_loader(gs_loader **out, const char *store, const gs_train_
         return gs_fail(GS_EINVAL, "out, store and options are due");
     GS_TRY(gs_train_options_read(&o, options));
     GS_TRY(check(&o, seeds));
-    if ((l = gs_calloc(1, sizeof(*l))) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED((l = gs_calloc(1, sizeof(*l))) != NULL, "out of memory");
     if (pairs != NULL)
         GS_TRY(take_pairs(&l->pairs, store, &o, pairs));
     GS_TRY(open_draws(l, store, &o, seeds, ids, count));
@@ -483,8 +481,7 @@ gs_status gs_loader_open_rows(gs_loader **out, const char *store, const gs_train
         return gs_fail(GS_EINVAL, "out, store and options are due");
     GS_TRY(gs_train_options_read(&o, options));
     GS_TRY(gs_options_check_ranges(&o));
-    if ((l = gs_calloc(1, sizeof(*l))) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED((l = gs_calloc(1, sizeof(*l))) != NULL, "out of memory");
     GS_TRY(gs_store_open(&l->draws.store, store));
     const uint64_t vertices = gs_store_get_info(l->draws.store)->vertices;
     if ((l->row_of = gs_calloc(vertices, sizeof(*l->row_of))) == NULL)

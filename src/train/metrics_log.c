@@ -221,8 +221,7 @@ static gs_status take_in(gs_kept_lines *k, int from, uint64_t bytes, bool copy, 
 {
     GS_FREED char *const piece = gs_malloc(PIECE);
 
-    if (piece == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    GS_NEED(piece != NULL, "%s: out of memory", path);
     while (k->bytes < bytes) {
         const uint64_t n = GS_MIN(bytes - k->bytes, PIECE);
         GS_TRY(gs_pread_exact(from, piece, n, k->bytes, path));
@@ -249,8 +248,7 @@ gs_status gs_kept_lines_continue(gs_kept_lines *k, const char *folder, const cha
     uint64_t there = 0;
     GS_CLOSED int fd = -1;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", from);
+    GS_NEED(path != NULL, "%s: out of memory", from);
     if (gs_path_exists(path)) /* a run without it has kept nothing */
         GS_TRY(gs_file_open_read(&fd, &there, path));
     GS_TRY(open_lines(k, folder));
@@ -287,8 +285,7 @@ gs_status gs_kept_lines_pour(const gs_kept_lines *k, gs_metrics_log *log)
     if (k->path == NULL || log->out.path == NULL || gs_outfile_is_stream(&log->out))
         return GS_OK;
     GS_FREED char *const piece = gs_malloc(PIECE);
-    if (piece == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", log->out.path);
+    GS_NEED(piece != NULL, "%s: out of memory", log->out.path);
     for (uint64_t at = 0; at < k->bytes; at += PIECE) {
         const uint64_t n = GS_MIN(k->bytes - at, PIECE);
         GS_TRY(gs_pread_exact(k->fd, piece, n, at, k->path));

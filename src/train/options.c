@@ -248,8 +248,7 @@ gs_status gs_train_options_own(gs_train_options *out, char **texts, const gs_tra
         o.decoder = "mlp"; /* not what is usual for scores: weights and checkpoints are to say it */
     for GS_OPTION_EACH (x)
         bytes += gs_option_is_text(x) && gs_option_text(x, &o) != NULL ? strlen(gs_option_text(x, &o)) + 1 : 0;
-    if ((*texts = gs_malloc(bytes)) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for the options");
+    GS_NEED((*texts = gs_malloc(bytes)) != NULL, "out of memory for the options");
     for GS_OPTION_EACH (x) {
         const char *const text = gs_option_is_text(x) ? gs_option_text(x, &o) : NULL;
         if (text == NULL)

@@ -103,8 +103,7 @@ static gs_status is_within(bool *inside, const char *file, const char *folder)
     GS_FREED char *const own = gs_path_without_slashes(folder);
     GS_FREED char *const above = gs_path_folder(file);
 
-    if (own == NULL || above == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", file);
+    GS_NEED(own != NULL && above != NULL, "%s: out of memory", file);
     gs_file_identity of = gs_file_identity_of(own);
     const gs_file_identity p = gs_file_identity_of(file), in = gs_file_identity_of(above);
     *inside = gs_file_identity_is_same(&p, &of) || gs_file_identity_is_same(&in, &of);
@@ -131,8 +130,7 @@ static gs_status check_folder(const named *folder, const gs_train_options *o, gs
     named in[INPUTS];
     bool inside = false;
 
-    if (inner == NULL || own == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", folder->path);
+    GS_NEED(inner != NULL && own != NULL, "%s: out of memory", folder->path);
     GS_TRY(gs_path_climb(&inside, inner, is_store, NULL));
     if (!inside) /* one that is still to be made */
         GS_TRY(gs_path_climb(&inside, own, is_store, NULL));
@@ -169,8 +167,7 @@ static gs_status check_raw(const named *out)
     GS_FREED char *const folder = gs_path_folder(out->path);
     GS_FREED char *const edges = folder != NULL ? gs_path_join(folder, "edges.npy") : NULL;
 
-    if (edges == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", out->path);
+    GS_NEED(edges != NULL, "%s: out of memory", out->path);
     if (is_raw(gs_path_name(out->path)) && gs_path_exists(edges))
         return gs_fail(GS_EINVAL, "%s%s%s: is an array of the graph in that folder; give another name", out->option,
                        space_after(out->option), out->path);
@@ -355,8 +352,7 @@ static gs_status dealer_init(dealer *d, gs_outfile *o, uint64_t data_offset, con
     d->record_words = 1 + (uint32_t)(row_bytes / sizeof(uint32_t));
     dealer_sizes(d, logit_bytes, job);
     d->window = gs_arena_take(&d->memory, d->window_rows, row_bytes);
-    if (!take_arrays(d))
-        return gs_fail(GS_ENOMEM, "%s: no memory to put the logits in order", o->path);
+    GS_NEED(take_arrays(d), "%s: no memory to put the logits in order", o->path);
     return GS_OK;
 }
 
@@ -493,8 +489,7 @@ static gs_status write_windows(dealer *d)
     const uint64_t record = d->record_words * sizeof(uint32_t), cap = GS_MAX(d->buffers / record, 1);
     GS_FREED uint32_t *const piece = d->windows > 1 ? gs_malloc_array(cap, record) : NULL;
 
-    if (d->windows > 1 && piece == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to put the logits in order", d->out->path);
+    GS_NEED(d->windows <= 1 || piece != NULL, "%s: no memory to put the logits in order", d->out->path);
     for (uint32_t w = 0; w < d->windows; w++) {
         if (d->dealt[w] != rows_of_window(d, w))
             GS_TRY(not_a_permutation(d->job));
@@ -580,8 +575,7 @@ gs_status gs_write_ids(const char *store, const char *path)
     GS_TRY(gs_check_argument(path, "path"));
     GS_TRY(gs_run__folder(&folder, store));
     GS_TRY(gs_store_open_part(&s, folder));
-    if (piece == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to write ids", store);
+    GS_NEED(piece != NULL, "%s: no memory to write ids", store);
     GS_TRY(check_kind("", path, GS_FILE_KIND_TEXT));
     GS_TRY(gs_outfile_begin(&o, path));
     GS_TRY(gs_store_array(s, GS_ARRAY_NAMES)->present ? copy_names(s, &o, piece) : write_numbers(s, &o, piece));

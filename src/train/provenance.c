@@ -94,8 +94,7 @@ gs_status gs_provenance_notes(gs_safetensors_note **note, uint32_t *notes, const
     const gs_store_info *const info = gs_store_get_info(from->store);
     noted n = {.note = gs_calloc(GS_SAFETENSORS_NOTES, sizeof(*n.note) + VALUE_BYTES)};
 
-    if (n.note == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory for what weights say of themselves");
+    GS_NEED(n.note != NULL, "out of memory for what weights say of themselves");
     n.value = (char *)(n.note + GS_SAFETENSORS_NOTES);
     add(&n, "gnnstream", GS_VERSION);
     add(&n, "model", from->model);

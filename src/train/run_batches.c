@@ -379,8 +379,7 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
     GS_ENDS(gs_run_batches_close_at) gs_run_batches *b = gs_calloc(1, sizeof(*b));
     gs_session_config own = *config;
 
-    if (b == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED(b != NULL, "out of memory");
     own.batch = &b->shape;
     GS_TRY(open_draws(b, config, stream));
     GS_TRY(open_devices(b, &own));

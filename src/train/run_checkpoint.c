@@ -26,8 +26,7 @@ static gs_status read_checkpoint(gs_checkpoint *c, const char *dir)
     GS_FREED char *text = NULL;
     uint64_t bytes;
 
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", dir);
+    GS_NEED(path != NULL, "%s: out of memory", dir);
     gs_checkpoint_list_options(c);
     GS_TRY(gs_file_read_all(&text, &bytes, path, GS_CHECKPOINT_JSON_MOST));
     GS_TRY(gs_checkpoint_parse(c, text, bytes, path));
@@ -56,8 +55,7 @@ static gs_status find_whole(gs_checkpoint *c, char **dir, const char *path, char
 
     damage[0] = '\0';
     while ((st = gs_checkpoint_before(path, before, &number)) == GS_OK && number > 0) {
-        if ((*dir = gs_checkpoint_dir(path, number)) == NULL)
-            return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+        GS_NEED((*dir = gs_checkpoint_dir(path, number)) != NULL, "%s: out of memory", path);
         *c = (gs_checkpoint){0};
         if ((st = read_checkpoint(c, *dir)) == GS_OK && gs_checkpoint_number(c->epoch, c->part.batches) != number)
             st = gs_fail(GS_EFORMAT, "%s: is of epoch %u", *dir, c->epoch);
@@ -97,8 +95,7 @@ gs_status gs_checkpoint_command(char *out, size_t capacity, const char *folder)
 
     GS_TRY(gs_check_argument(out, "out"));
     GS_TRY(gs_check_argument(folder, "folder"));
-    if ((c = gs_calloc(1, sizeof(*c))) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", folder);
+    GS_NEED((c = gs_calloc(1, sizeof(*c))) != NULL, "%s: out of memory", folder);
     GS_TRY(find_whole(c, &dir, folder, damage));
     snprintf(out, capacity, "%s", strlen(c->command) < capacity ? c->command : "");
     return GS_OK;
@@ -164,8 +161,7 @@ gs_status gs_run__find_checkpoint(gs_run *r, const char *store)
 {
     if (r->kind != GS_RUN_TRAIN || r->options.resume == NULL)
         return GS_OK;
-    if ((r->saver.from = gs_calloc(1, sizeof(*r->saver.from))) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED((r->saver.from = gs_calloc(1, sizeof(*r->saver.from))) != NULL, "out of memory");
     GS_TRY(find_ours(r, r->options.resume));
     GS_TRY(match_store(r, store));
     GS_TRY(match_model(r));
@@ -181,8 +177,7 @@ static gs_status load_section(gs_run *r, const char *name, float *const *value, 
     if (gs_checkpoint_find_section(r->saver.from, name) == NULL)
         return gs_fail(GS_EFORMAT, "%s: has no section \"%s\"", r->saver.from_dir, name);
     GS_FREED char *const path = gs_section_path(r->saver.from_dir, name);
-    if (path == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", r->saver.from_dir);
+    GS_NEED(path != NULL, "%s: out of memory", r->saver.from_dir);
     return gs_safetensors_load_state(value, r->session->program, &tables, path);
 }
 
@@ -447,8 +442,7 @@ static gs_status write_checkpoint(gs_run *r)
     GS_FREED char *dir = NULL;
     gs_status st;
 
-    if (c == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", s->folder.path);
+    GS_NEED(c != NULL, "%s: out of memory", s->folder.path);
     describe(r, c);
     if ((st = gs_checkpoint_begin(&s->folder, &dir)) == GS_OK) {
         if ((st = gs_kept_lines_sync(&s->lines)) == GS_OK && (st = write_sections(r, c, dir)) == GS_OK &&

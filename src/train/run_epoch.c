@@ -75,8 +75,7 @@ static gs_status write_rows(void *context, uint32_t rows, uint32_t table, gs_out
     const uint64_t bytes = gs_store_get_info(s->store)->vertices * x.columns * sizeof(float);
     GS_FREED float *const whole = blocks > 1 ? gs_malloc(GS_MAX(BLOCK_ROWS_BYTES, x.width * sizeof(float))) : NULL;
 
-    if (blocks > 1 && whole == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory to write table %s", o->path, t->name);
+    GS_NEED(blocks <= 1 || whole != NULL, "%s: no memory to write table %s", o->path, t->name);
     x.whole = whole;
     for (x.block = 0; x.block < blocks; x.block++)
         GS_TRY(gs_logits_write(o, at + x.block * bytes, &job));

@@ -437,8 +437,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     GS_TRY(gs_check_argument(store, "store"));
     if (kind != GS_RUN_TRAIN && kind != GS_RUN_PREDICT)
         return gs_fail(GS_EINVAL, "kind %d: is neither GS_RUN_TRAIN nor GS_RUN_PREDICT", (int)kind);
-    if ((r = gs_calloc(1, sizeof(*r))) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory");
+    GS_NEED((r = gs_calloc(1, sizeof(*r))) != NULL, "out of memory");
     r->files = (gs_run_files)GS_RUN_FILES_NONE;
     r->saver.folder = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
     r->kind = kind;

@@ -271,8 +271,7 @@ static gs_status open_labels(gs_run_pairs *p, const gs_store *store, const gs_tr
     of_step.mean_over = mean_over(p);
     p->found = gs_malloc_array(GS_LOSS_SPLITS * GS_LOSS_SUMS * (uint64_t)of_step.columns, sizeof(*p->found));
     p->figures.moments = gs_malloc_array(GS_LOSS_SPLITS, sizeof(*p->figures.moments));
-    if (p->found == NULL || p->figures.moments == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for figures of labels");
+    GS_NEED(p->found != NULL && p->figures.moments != NULL, "no memory for figures of labels");
     of_step.threads = GS_MAX(of_step.threads / p->scorers, 1);
     for (uint32_t d = 0; d < p->scorers; d++)
         GS_TRY(gs_label_step_open(&p->scorer[d].labels, &of_step));
@@ -313,8 +312,7 @@ gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_
     const gs_pair_rank_options of_ranks = gs_run_pairs__rank_options(store, o);
     GS_ENDS(gs_run_pairs_close_at) gs_run_pairs *p = gs_calloc(1, sizeof(*p));
 
-    if (p == NULL)
-        return gs_fail(GS_ENOMEM, "no memory for a run of pairs");
+    GS_NEED(p != NULL, "no memory for a run of pairs");
     p->decoder = of_ranks.decoder;
     p->width = of_ranks.width;
     p->threads = of_ranks.threads;

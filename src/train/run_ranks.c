@@ -152,8 +152,7 @@ gs_status gs_run__folder(char **out, const char *store)
                        ranks == 1 ? "is" : "are", ranks);
     dir = list ? place_in_list(store, self) : gs_strdup(store);
     snprintf(name, sizeof(name), "%u", self);
-    if (dir == NULL || (own = gs_path_join(dir, name)) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", store);
+    GS_NEED(dir != NULL && (own = gs_path_join(dir, name)) != NULL, "%s: out of memory", store);
     const bool shards = !gs_store_is_at(dir) && gs_store_has_shard(dir, GS_SHARDS_MOST);
     if (shards && !gs_store_has_shard(dir, self))
         return gs_fail(GS_ENOTFOUND, "%s: there is no shard for rank %u", own, self);

@@ -416,8 +416,7 @@ static gs_status check_places(const entry *found, uint32_t count, uint64_t data_
     uint64_t end = 0;
     uint32_t n = 0;
 
-    if (sorted == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    GS_NEED(sorted != NULL, "%s: out of memory", path);
     for (uint32_t i = 0; i < count; i++)
         if (found[i].name != NULL)
             sorted[n++] = found[i];
@@ -459,8 +458,7 @@ static gs_status read_tensor(float *dst, const entry *e, const gs_param *q, int 
     GS_FREED void *const piece = gs_malloc_array(PIECE_ELEMENTS, size);
     GS_FREED float *const number = gs_malloc_array(PIECE_ELEMENTS, sizeof(*number));
 
-    if (piece == NULL || number == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    GS_NEED(piece != NULL && number != NULL, "%s: out of memory", path);
     for (uint64_t at = 0; at < elements; at += PIECE_ELEMENTS) {
         const uint64_t n = GS_MIN(elements - at, PIECE_ELEMENTS);
         GS_TRY(gs_pread_exact(fd, piece, n * size, data_at + e->begin + at * size, path));
@@ -494,8 +492,7 @@ static gs_status read_header(cJSON **out, int fd, uint64_t length, const char *p
     GS_FREED char *const text = gs_malloc(length + 1);
     const char *end = NULL;
 
-    if (text == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for a header of %lu bytes", path, length);
+    GS_NEED(text != NULL, "%s: no memory for a header of %lu bytes", path, length);
     text[length] = '\0';
     GS_TRY(gs_pread_exact(fd, text, length, 8, path));
     *out = cJSON_ParseWithLengthOpts(text, length + 1, &end, false);
@@ -564,8 +561,7 @@ static gs_status copy_notes(gs_safetensors_note **out, uint32_t *notes, const cJ
         bytes += strlen(item->string) + strlen(item->valuestring) + 2;
     }
     gs_safetensors_note *const note = gs_malloc(bytes);
-    if (note == NULL)
-        return gs_fail(GS_ENOMEM, "%s: out of memory", path);
+    GS_NEED(note != NULL, "%s: out of memory", path);
     char *at = (char *)(note + GS_SAFETENSORS_NOTES + 1);
     n = 0;
     cJSON_ArrayForEach(item, meta)
