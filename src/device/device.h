@@ -469,7 +469,8 @@ gs_status gs_device_join(gs_device *const *device, uint32_t devices);
  * another rank's rows came to. Copies of a way are made in order. */
 gs_status gs_device_transfer(gs_device *d, gs_device_way way, const gs_device *peer, void *to, const void *from,
                              uint64_t bytes);
-/* Rows of the host, those whose bits are set, that go to the same places of a table of the device's. */
+/* Rows of the host, those whose bits are set, that go to the same places of a table of the device's; of a device whose
+ * memory is a part of the host's, the other way, too. */
 typedef struct gs_rows_launch {
     void *to;
     const void *from;      /* of gs_device_memory.host, as the bits are */

@@ -346,6 +346,9 @@ typedef enum gs_use_role {
     GS_USE_STORE,   /* vertex program: written */
 } gs_use_role;
 
+/* Of those rows that edges name at their operand ends? */
+static inline bool gs_use_by_edges(gs_use_role r) { return r == GS_USE_OPERAND || r == GS_USE_SCALE; }
+
 typedef struct gs_array_use {
     gs_use_role role;
     uint32_t array;

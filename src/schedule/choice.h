@@ -63,6 +63,8 @@ typedef struct gs_device_cache {
     bool *own;                 /* [arrays * parts] units of arrays of the run that the device which makes them has as
                                 * long as it, or one that takes them from it, needs them: the host never has them */
     bool *alone;               /* [arrays] those all of whose units are such */
+    bool *named;               /* [arrays * parts] units that the device which makes them has as long as it needs them,
+                                * and of which others need but rows that their edges name: the host gets those */
     double *host_share;        /* [files] of a file's uses, those that go to the host */
     uint64_t load_most;        /* bytes of the host's ring that loading takes */
     gs_arena arrays;
@@ -115,6 +117,11 @@ typedef struct gs_choice {
 
 gs_status gs_choice_make(gs_choice *out, const gs_layout *l);
 void gs_choice_drop(gs_choice *c);
+/* First target interval of each device in the stage, and the end. */
+static inline const uint32_t *gs_choice_deal_of(const gs_choice *c, const gs_layout *l, uint32_t stage)
+{
+    return &c->deal[stage * (l->memory.devices + 1)];
+}
 /* Sets block[] to the largest that `arena_bytes` allows; false if even one
  * interval of some stage does not fit. */
 bool gs_choice_set_arena(gs_choice *c, const gs_layout *l, uint64_t arena_bytes);

@@ -166,7 +166,7 @@ gs_status gs_choice_deal(gs_choice *c, const gs_layout *l)
 uint32_t gs_choice_longest(const gs_choice *c, const gs_layout *l, uint32_t stage)
 {
     const uint32_t devices = l->memory.devices;
-    const uint32_t *const first = &c->deal[stage * (devices + 1)];
+    const uint32_t *const first = gs_choice_deal_of(c, l, stage);
     uint32_t longest = 1;
 
     for (uint32_t d = 0; d < devices; d++)

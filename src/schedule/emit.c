@@ -118,7 +118,7 @@ static gs_status emit_statistics(struct emitter *e)
 /* The blocks that the devices hold at a time. False where none of them has anything to do. */
 static bool seat_round(struct emitter *e, uint32_t round, uint32_t rounds, uint32_t step)
 {
-    const uint32_t *const first = &e->c->deal[e->stage * (e->devices + 1)], parts = e->l->parts;
+    const uint32_t *const first = gs_choice_deal_of(e->c, e->l, e->stage), parts = e->l->parts;
     bool any = false;
 
     for (uint32_t d = 0; d < e->devices; d++) {

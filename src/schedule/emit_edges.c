@@ -296,7 +296,7 @@ void gs_emit__list_ends(struct emitter *e)
     }
     e->ends.operands = e->ends.targets = 0;
     for (const gs_array_use *u = gs_layout_uses(e->l, e->stage); u < gs_layout_uses(e->l, e->stage + 1); u++) {
-        if (u->role == GS_USE_OPERAND || u->role == GS_USE_SCALE)
+        if (gs_use_by_edges(u->role))
             find_or_add(e->ends.operand_array, &e->ends.operands, u->array);
         else if (u->role == GS_USE_TARGET)
             find_or_add(e->ends.target_array, &e->ends.targets, u->array);

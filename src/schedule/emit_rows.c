@@ -346,13 +346,13 @@ static gs_status list_rows(struct emitter *e, gs_task *t, const uint64_t *bits)
     return GS_OK;
 }
 
-/* Are the needed rows moved by themselves, in place of the runs that were chosen, or all, of `bytes`? NeuGraph's rule:
- * where to pick them and to send them takes less time than to send what they lie among. */
-static gs_status choose_rows(struct emitter *e, const struct delivery *v, gs_task *t, gs_plan_link way, uint64_t bytes)
+/* Are the rows whose bits are set moved by themselves, in place of the runs that were chosen, or all, of `bytes`?
+ * NeuGraph's rule: where to pick them and to send them takes less time than to send what they lie among. */
+static gs_status choose_rows(struct emitter *e, uint32_t unit, gs_task *t, gs_plan_link way, uint64_t bytes,
+                             const uint64_t *bits)
 {
     const gs_schedule_config *const cfg = e->l->config;
-    const uint64_t row = gs_emit__row_bytes(e, v->want->unit) * cfg->needs.rows.rows;
-    const uint64_t *const bits = gs_emit__rows_needed_by(e, v->want->unit % e->l->parts, gs_link_device(way));
+    const uint64_t row = gs_emit__row_bytes(e, unit) * cfg->needs.rows.rows;
     uint64_t rows = 0;
 
     if (bits == NULL)
@@ -391,7 +391,8 @@ static gs_status choose_moved(struct emitter *e, const struct delivery *v, gs_ta
     const gs_status st = choose_runs(e, t, &extent, needed_by(e, v, first, end, GS_NONE), &bytes);
     /* nobody is behind who would take them from here */
     return st == GS_OK && end - first == 1 && v->route.hop[first].from == GS_HOST && v->route.parts == 1
-               ? choose_rows(e, v, t, way, bytes)
+               ? choose_rows(e, v->want->unit, t, way, bytes,
+                             gs_emit__rows_needed_by(e, v->want->unit % e->l->parts, device))
                : st;
 }
 
@@ -646,31 +647,74 @@ static void note_maker(struct emitter *e, uint32_t unit, const struct unit *u)
         e->spill.maker[unit] = (uint8_t)(1 + device_of(u->place.memory));
 }
 
+/* Does an edge pass of the stage read the array's rows at the operand ends of its edges? */
+static bool reads_operands(const gs_layout *l, uint32_t stage, uint32_t array)
+{
+    const gs_array_use *u = gs_layout_uses(l, stage);
+
+    while (u < gs_layout_uses(l, stage + 1) && (u->array != array || !gs_use_by_edges(u->role)))
+        u++;
+    return u < gs_layout_uses(l, stage + 1);
+}
+
+/* Those rows' bits from number `first` to `end` of the interval that edges into columns of other devices name, in any
+ * stage. */
+static const uint64_t *rows_of_others(struct emitter *e, uint32_t unit, uint32_t first, uint32_t end)
+{
+    const gs_layout *const l = e->l;
+    const uint32_t parts = l->parts, all = l->config->needs.rows.words, words = (end - 1) / 64 - first / 64 + 1;
+    uint64_t *const bits = e->ends.rows;
+
+    memset(bits, 0, all * sizeof(*bits));
+    for (uint32_t s = 0; s < l->program->stages; s++) {
+        const uint32_t *const own = gs_choice_deal_of(e->c, l, s) + e->device;
+        for (uint32_t t = reads_operands(l, s, unit / parts) ? 0 : parts; t < parts; t++)
+            for (uint32_t w = own[0] <= t && t < own[1] ? words : 0; w < words; w++)
+                bits[w] |= l->set[l->stage_set[s]].rows[((uint64_t)t * parts + unit % parts) * all + first / 64 + w];
+    }
+    for (uint32_t w = 0; first % 64 != 0 && w < words; w++)
+        bits[w] = bits[w] >> first % 64 | (w + 1 < words ? bits[w + 1] << (64 - first % 64) : 0);
+    if ((end - first) % 64 != 0)
+        bits[(end - first) / 64] &= (1ull << (end - first) % 64) - 1;
+    if (words > (end - first + 63) / 64)
+        bits[words - 1] = 0;
+    return bits;
+}
+
 gs_status gs_emit__send_home(struct emitter *e, const struct want *w, uint64_t bytes, struct unit *u)
 {
     const struct unit here = *u;
-    const uint32_t device = e->device;
+    const uint32_t device = e->device, known = e->l->config->needs.rows.rows; /* rows of a bit */
     gs_task t = {.kind = GS_TASK_MOVE, .source = here.place, .bytes = bytes};
 
     if (here.place.memory == GS_HOST)
         return GS_OK;
     *u = (struct unit){.read = GS_NONE, .ring = NOT_STAGED};
+    e->device = device_of(here.place.memory);
     if (gs_emit__is_kept(e, w->unit)) {
-        u->place = gs_emit__kept_place(e, w->unit, w->first);
+        t.place = u->place = gs_emit__kept_place(e, w->unit, w->first);
+        if (here.in_cache && e->c->device.named[w->unit] && w->first % known == 0)
+            GS_TRY(choose_rows(e, w->unit, &t, gs_task_link(&t), bytes,
+                               rows_of_others(e, w->unit, w->first / known,
+                                              (uint32_t)gs_div_up(w->first + w->rows, known))));
     } else {
         /* whole blocks: what stands before the rows is 0, or other rows as they are */
         t.source.offset -= here.in_cache ? w->first * gs_emit__row_bytes(e, w->unit) % GS_BLOCK_BYTES : 0;
         GS_TRY(gs_emit__take(e, &e->memory[GS_HOST], bytes, u));
     }
-    e->device = device_of(here.place.memory);
     note_maker(e, w->unit, &here);
     t.place = u->place;
+    if (gs_task_moves_rows(&t) && t.moved_rows == 0) { /* nobody asks the host for them */
+        gs_emit__release(e, &here, here.read);
+        e->device = device;
+        return GS_OK;
+    }
     gs_emit__wait(e, here.read);
     GS_TRY(gs_emit__task(e, &t, &u->read));
     if (gs_emit__is_kept(e, w->unit))
         note_written(e, w->unit, u->read);
     gs_emit__release(e, &here, u->read);
-    e->pass->download_bytes += bytes;
+    e->pass->download_bytes += gs_task_bytes(e->plan, &t);
     if (w->updated) /* who adds to them next must not do so before they have left */
         gs_emit__came(e, &here, u->read, 0);
     e->device = device;

@@ -254,6 +254,7 @@ void gs_device_cache_drop_plan(gs_choice *c, const gs_layout *l)
         k->host_share[f] = 1;
     if (k->own != NULL && l != NULL) {
         memset(k->own, 0, (size_t)l->program->arrays * l->parts * sizeof(*k->own));
+        memset(k->named, 0, (size_t)l->program->arrays * l->parts * sizeof(*k->named));
         memset(k->alone, 0, l->program->arrays * sizeof(*k->alone));
     }
 }
@@ -285,6 +286,7 @@ gs_status gs_device_cache_begin(gs_choice *c, const gs_layout *l)
     k->fixed = gs_arena_take(&k->arrays, devices, sizeof(*k->fixed));
     k->fixeds = gs_arena_take(&k->arrays, devices, sizeof(*k->fixeds));
     k->own = gs_arena_take(&k->arrays, (size_t)l->program->arrays * l->parts + 1, sizeof(*k->own));
+    k->named = gs_arena_take(&k->arrays, (size_t)l->program->arrays * l->parts + 1, sizeof(*k->named));
     k->alone = gs_arena_take(&k->arrays, l->program->arrays + 1, sizeof(*k->alone));
     k->host_share = gs_arena_take(&k->arrays, l->program->arrays + l->sets, sizeof(*k->host_share));
     if (k->arrays.is_short)
@@ -372,6 +374,7 @@ static gs_status plan_other(gs_choice *c, const gs_layout *l, uint32_t device, u
 struct wanted {
     uint32_t maker; /* 1 + device; 0: none has it in its memory */
     bool read, missed;
+    bool lacked;    /* by that device itself */
 };
 
 /* Does the device that has made a unit hand it on to device `to`? */
@@ -393,12 +396,12 @@ static void look_at(struct wanted *w, const gs_choice *c, const gs_layout *l, ui
             continue;
         struct wanted *const u = &w[a->unit];
         if (a->made) {
-            u->missed = u->missed || u->maker != 0 || list->plan->place[i] == GS_CACHE_NOWHERE;
+            u->lacked = u->lacked || u->maker != 0 || list->plan->place[i] == GS_CACHE_NOWHERE;
             u->maker = 1 + device;
         } else {
             u->read = true;
-            u->missed = u->missed || l->memory.in_place[device] || !hands_on(l, u->maker, device) ||
-                        made_in(l, a->unit) != pass || (u->maker == 1 + device && !list->plan->hit[i]);
+            u->lacked = u->lacked || made_in(l, a->unit) != pass || (u->maker == 1 + device && !list->plan->hit[i]);
+            u->missed = u->missed || l->memory.in_place[device] || !hands_on(l, u->maker, device);
         }
     }
 }
@@ -407,6 +410,21 @@ static void look_at(struct wanted *w, const gs_choice *c, const gs_layout *l, ui
 static bool is_result(const gs_layout *l, uint32_t array)
 {
     return array == l->program->logits || l->program->array[array].result;
+}
+
+/* Units stay `named` of which devices that have not made them need no rows but those that edges into their columns
+ * name. */
+static void find_named(gs_choice *c, const gs_layout *l, const struct wanted *w)
+{
+    for (uint32_t s = 0; s < l->program->stages; s++)
+        for (const gs_array_use *u = gs_layout_uses(l, s); u < gs_layout_uses(l, s + 1); u++)
+            for (uint32_t i = 0; i < l->parts && u->role != GS_USE_STORE; i++) {
+                const uint32_t unit = u->array * l->parts + i;
+                const uint32_t *const own = gs_choice_deal_of(c, l, s) + GS_MAX(w[unit].maker, 1) - 1;
+                if (gs_use_by_edges(u->role) ? l->set[l->stage_set[s]].rows == NULL
+                                             : u->role == GS_USE_BACK || i < own[0] || i >= own[1])
+                    c->device.named[unit] = false;
+            }
 }
 
 /* A unit is the device's own that makes it and has it as long as it, and others to which it hands it on, read it in
@@ -421,14 +439,18 @@ static gs_status find_own(gs_choice *c, const gs_layout *l)
     for (uint32_t k = 0; k < 2 * c->device.passes; k++)
         for (uint32_t d = 0; d < c->device.devices; d++)
             look_at(w, c, l, d, k / 2, k % 2 == 0);
-    for (uint32_t u = 0; u < units; u++)
-        c->device.own[u] = l->spill_interval[u / l->parts] != 0 && w[u].maker != 0 && w[u].read && !w[u].missed &&
+    for (uint32_t u = 0; u < units; u++) {
+        const bool stays = l->spill_interval[u / l->parts] != 0 && w[u].maker != 0 && w[u].read && !w[u].lacked &&
                            !is_result(l, u / l->parts);
+        c->device.own[u] = stays && !w[u].missed;
+        c->device.named[u] = stays && !l->memory.apart && l->config->needs.rows.words > 0;
+    }
+    find_named(c, l, w);
     for (uint32_t a = 0; a < l->program->arrays; a++) {
         bool some = false, others = false;
         for (uint32_t u = a * l->parts; u < (a + 1) * l->parts; u++) {
             some = some || c->device.own[u];
-            others = others || (!c->device.own[u] && (w[u].maker != 0 || w[u].read || w[u].missed));
+            others = others || (!c->device.own[u] && (w[u].maker != 0 || w[u].read));
         }
         c->device.alone[a] = some && !others;
     }

@@ -137,7 +137,7 @@ static uint64_t gathered_bytes(const gs_layout *l, const gs_stage *s)
         const bool by_type = u.sum != GS_NONE && gs_sum_of_rows(&rows, s, u.sum) && rows.types != GS_TYPES_NONE;
         if (u.role == GS_USE_OPERAND && u.sum == GS_NONE)
             bytes += (uint64_t)s->edge_reg[u.reg].width * gs_dtype_bytes(l->program->array[u.array].dtype);
-        else if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
+        else if (gs_use_by_edges(u.role))
             bytes += by_type ? 4ull * gs_sum_width(s, u.sum, GS_SUM_ACC) : l->row_bytes[u.array];
     }
     return bytes;

@@ -517,7 +517,7 @@ static void settle(struct finder *f, uint32_t *needed, uint32_t k, uint32_t repo
                                                          : reach(f, s->direction, out->targets);
     demand(f, f->demand, k, rows);
     for (gs_array_use u = {0}; gs_stage_next_use(s, &u);) {
-        if (u.role == GS_USE_OPERAND || u.role == GS_USE_SCALE)
+        if (gs_use_by_edges(u.role))
             need(f, needed, u.array, read);
         else if (u.role == GS_USE_TARGET || u.role == GS_USE_OWN)
             need(f, needed, u.array, u.role == GS_USE_TARGET && f->c->few_loads ? out->targets : rows);

@@ -30,7 +30,7 @@ static void each_row(struct sim *s, const gs_task *t, uint8_t *to, const uint8_t
     const uint64_t *const bits = s->plan->row_bits + t->first_word, row = t->row_bytes;
     uint64_t rows = 0;
 
-    assert_true(is_task(t, "upload") && t->runs == 0 && t->bytes % row == 0);
+    assert_true(!is_task(t, "forward") && t->runs == 0 && t->bytes % row == 0);
     assert_true(t->first_word + gs_task_row_words(t) <= s->plan->row_words);
     for (uint64_t r = 0; r < 64 * gs_task_row_words(t); r++) {
         if ((bits[r / 64] >> (r % 64) & 1) == 0)

@@ -1,6 +1,7 @@
 # Where a device's edges name few of the rows that lie near each other, these are copied to it by themselves over a slow
 # link: the bytes are those of distinct rows that a block's edges name, counted here from the graph, and losses and
-# weights are the same to the bit as of blocks of 4 KiB, on one device and on two.
+# weights are the same to the bit as of blocks of 4 KiB, on one device and on two. So are those that a device has made,
+# on their way to the host for the other one.
 gnnstream generate rmat graph --vertices 16384 --edges 20000 --features 64 --classes 3 --seed 3 >made
 gnnstream partition graph store --parts 16 --method natural >made
 echo '{"switches": [{"devices": 1, "host_bps": 3e8}]}' >one.json
@@ -40,14 +41,16 @@ for m in moves:
     assert m["rows"] == len(m["named"]), m
 PY
 run() { gnnstream train "${options[@]}" --epochs 3 --seed 2 "$@" >out 2>err || die "$*: $(<err)"; }
-bytes() { python3 -c 'import json; print([json.loads(l) for l in open("m")][-1]["copied_in_bytes"])'; }
+bytes() { python3 -c 'import json; print([json.loads(l) for l in open("m")][-1]["copied_'"$1"'_bytes"])'; }
 same() { cmp <(tensors "$1") <(tensors "$2") || die "other weights: $3"; }
 run "${one[@]}" --save whole --no-pack
 run "${one[@]}" --save rows
 same whole rows 'one device'
 two=(--device cpu:2 --topology two.json)
 run "${two[@]}" --save whole --metrics m --no-pack
-blocks=$(bytes)
+blocks=$(($(bytes in) + $(bytes out))) home=$(bytes out)
 run "${two[@]}" --save rows --metrics m
-[ "$(($(bytes) * 5))" -lt "$((blocks * 4))" ] || die "$(bytes) bytes of rows, $blocks of blocks"
+rows=$(($(bytes in) + $(bytes out)))
+[ "$((rows * 5))" -lt "$((blocks * 4))" ] || die "$rows bytes of rows, $blocks of blocks"
+[ "$(($(bytes out) * 2))" -lt "$home" ] || die "$(bytes out) bytes of rows to the host, $home of blocks"
 same whole rows 'two devices'
