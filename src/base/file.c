@@ -62,26 +62,22 @@ gs_status gs_pwrite_exact(int fd, const void *src, uint64_t bytes, uint64_t offs
 static gs_status open_read(int *out, uint64_t *bytes, const char *path, int flags)
 {
     /* O_NONBLOCK: opening a pipe would otherwise wait for its writer. */
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+    GS_CLOSED int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
     struct stat s;
-    gs_status st = GS_OK;
 
     if (fd < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0)
         return gs_fail(GS_EFORMAT, "%s: is a link; put the file itself there", path);
     if (fd < 0)
         return gs_fail_errno(errno, "%s: cannot open", path);
     if (fstat(fd, &s) != 0)
-        st = gs_fail_errno(errno, "%s: cannot find its size", path);
-    else if (S_ISDIR(s.st_mode))
-        st = gs_fail(GS_ENOTFOUND, "%s: is a folder where a file is needed", path);
-    else if (!S_ISREG(s.st_mode))
-        st = gs_fail(GS_ENOTFOUND, "%s: is a pipe or a device where a file is needed", path);
-    if (st != GS_OK) {
-        close(fd);
-        return st;
-    }
+        return gs_fail_errno(errno, "%s: cannot find its size", path);
+    if (S_ISDIR(s.st_mode))
+        return gs_fail(GS_ENOTFOUND, "%s: is a folder where a file is needed", path);
+    if (!S_ISREG(s.st_mode))
+        return gs_fail(GS_ENOTFOUND, "%s: is a pipe or a device where a file is needed", path);
     *out = fd;
     *bytes = (uint64_t)s.st_size;
+    fd = -1; /* now the caller's */
     return GS_OK;
 }
 
@@ -114,13 +110,11 @@ static gs_status read_whole(char **out, uint64_t *bytes, const char *path, uint6
     GS_FREED char *text = NULL;
     uint64_t size = 0, used = 0;
     GS_CLOSED int fd = -1;
-    gs_status st = open_read(&fd, &size, path, flags);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(open_read(&fd, &size, path, flags));
     /* Files of /proc say 0 and have more, so the end is where read() says it is:
      * one byte more than expected is asked for, and doubled while it comes. */
-    for (uint64_t cap = GS_MAX(size, 4095); st == GS_OK; cap *= 2) {
+    for (uint64_t cap = GS_MAX(size, 4095);; cap *= 2) {
         uint64_t more = 0;
         if (size > limit || used > limit)
             return gs_fail(GS_EFORMAT, "%s: is larger than the %lu bytes such a file may have", path, limit);
@@ -128,18 +122,16 @@ static gs_status read_whole(char **out, uint64_t *bytes, const char *path, uint6
         char *const grown = cap < SIZE_MAX - 2 ? gs_realloc(text, cap + 2) : NULL;
         GS_NEED(grown != NULL, "%s: no memory to read its %lu bytes", path, cap);
         text = grown;
-        st = read_up_to(&more, fd, text + used, cap + 1 - used, path);
+        GS_TRY(read_up_to(&more, fd, text + used, cap + 1 - used, path));
         used += more;
-        if (st == GS_OK && used <= cap)
+        if (used <= cap)
             break;
     }
-    if (st != GS_OK)
-        return st;
     text[used] = '\0';
     *out = text;
     *bytes = used;
     text = NULL; /* now the caller's */
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_file_read_all(char **out, uint64_t *bytes, const char *path, uint64_t limit)
@@ -200,10 +192,21 @@ bool gs_path_is_dir(const char *path)
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+bool gs_stat_is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool gs_path_is_same(const char *a, const char *b)
+{
+    struct stat s[2];
+    return stat(a, &s[0]) == 0 && stat(b, &s[1]) == 0 && gs_stat_is_same(&s[0], &s[1]);
+}
+
 bool gs_path_is_open_at(const char *path, int fd)
 {
     struct stat now, then;
-    return stat(path, &now) == 0 && fstat(fd, &then) == 0 && now.st_dev == then.st_dev && now.st_ino == then.st_ino;
+    return stat(path, &now) == 0 && fstat(fd, &then) == 0 && gs_stat_is_same(&now, &then);
 }
 
 /* Without what is kept for the superuser; some file systems do not tell. */
@@ -356,7 +359,7 @@ gs_status gs_path_climb(bool *found, const char *path, bool (*visit)(void *conte
 
     *found = false;
     for (uint32_t k = 0; dir != NULL && k < MOST_FOLDERS && stat(dir, &here) == 0; k++) {
-        if (k > 0 && here.st_dev == last.st_dev && here.st_ino == last.st_ino)
+        if (k > 0 && gs_stat_is_same(&here, &last))
             break; /* the root is in itself */
         if ((*found = visit(context, dir)))
             break;

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -50,6 +51,9 @@ bool gs_path_has(const char *dir, const char *name);
 /* Nothing has this name. False where a thing is there that cannot be reached: a link to nothing, a forbidden folder. */
 bool gs_path_is_absent(const char *path);
 bool gs_path_is_dir(const char *path);
+/* Are they of one file? */
+bool gs_stat_is_same(const struct stat *a, const struct stat *b);
+bool gs_path_is_same(const char *a, const char *b); /* which both are there */
 /* Does the name still lead to what is open at `fd`? */
 bool gs_path_is_open_at(const char *path, int fd);
 /* Bytes that may still be written to the disk that a folder, or an open file, is on; UINT64_MAX where that cannot be

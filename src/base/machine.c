@@ -284,10 +284,8 @@ static const char *const idle_libraries[] = {
 
 static bool is_idle(const char *path)
 {
-    const char *const slash = strrchr(path, '/'), *const name = slash == NULL ? path : slash + 1;
-
     for (size_t i = 0; i < sizeof(idle_libraries) / sizeof(idle_libraries[0]); i++)
-        if (strncmp(name, idle_libraries[i], strlen(idle_libraries[i])) == 0)
+        if (strncmp(gs_path_name(path), idle_libraries[i], strlen(idle_libraries[i])) == 0)
             return true;
     return false;
 }

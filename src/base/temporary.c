@@ -69,16 +69,12 @@ static lock_state try_lock(int fd)
     return r == 0 ? LOCK_OURS : errno == EWOULDBLOCK ? LOCK_THEIRS : LOCK_UNKNOWN;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 /* Between its making and its lock, a sweep may have taken a file for a leftover. */
 static bool keeps_name(int fd, int folder, const char *name)
 {
     struct stat ours, there;
-    return fstat(fd, &ours) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(&ours, &there);
+    return fstat(fd, &ours) == 0 && fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           gs_stat_is_same(&ours, &there);
 }
 
 /* Makes `name` in `folder` and locks it. 0, or an errno: EAGAIN where another removed it. */
@@ -112,23 +108,18 @@ gs_status gs_temporary_file(int *fd, char name[GS_TEMPORARY_BYTES], int folder, 
 gs_status gs_unnamed_file(int *out, const char *dir)
 {
     char name[GS_TEMPORARY_BYTES];
-    gs_status st;
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    GS_CLOSED int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
     if (fd < 0) { /* no such files here: one whose name goes at once */
-        const int folder = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        GS_CLOSED const int folder = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (folder < 0)
             return gs_fail_errno(errno, "%s: cannot make a file in it", dir);
-        st = gs_temporary_file(&fd, name, folder, dir);
-        if (st == GS_OK && unlinkat(folder, name, 0) != 0) { /* else it would stay for good */
-            st = gs_fail_errno(errno, "%s/%s: cannot take the name from this temporary file", dir, name);
-            close(fd);
-        }
-        close(folder);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_temporary_file(&fd, name, folder, dir));
+        if (unlinkat(folder, name, 0) != 0) /* else it would stay for good */
+            return gs_fail_errno(errno, "%s/%s: cannot take the name from this temporary file", dir, name);
     }
     *out = fd;
+    fd = -1;
     return GS_OK;
 }
 
@@ -159,14 +150,13 @@ static DIR *open_folder(int parent, const char *name)
 /* Empties the folder `fd` of files, but for OWNER: that goes last, so that a sweep that is killed can be repeated. */
 static void empty_folder(int fd)
 {
-    DIR *const dir = open_folder(fd, ".");
+    GS_ENDS(gs_closedir_at) DIR *const dir = open_folder(fd, ".");
 
     if (dir == NULL)
         return;
     for (const struct dirent *e; (e = readdir(dir)) != NULL;)
         if (!is_dot(e->d_name) && strcmp(e->d_name, OWNER) != 0)
             (void)unlinkat(fd, e->d_name, 0);
-    closedir(dir);
     (void)unlinkat(fd, OWNER, 0);
 }
 
@@ -195,30 +185,26 @@ static bool sweep_folder(int parent, const char *name)
 
 static bool sweep_file(int parent, const char *name)
 {
-    const int fd = openat(parent, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    bool used;
+    GS_CLOSED const int fd = openat(parent, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
     if (fd < 0)
         return errno != ENOENT && errno != ELOOP;
-    used = try_lock(fd) != LOCK_OURS;
-    if (!used && keeps_name(fd, parent, name))
+    if (try_lock(fd) != LOCK_OURS)
+        return true;
+    if (keeps_name(fd, parent, name))
         (void)unlinkat(parent, name, 0);
-    close(fd);
-    return used;
+    return false;
 }
 
 void gs_temporary_sweep(const char *dir, char alive[GS_TEMPORARY_BYTES])
 {
-    DIR *const d = opendir(dir);
+    GS_ENDS(gs_closedir_at) DIR *const d = opendir(dir);
 
     alive[0] = '\0';
-    if (d == NULL)
-        return;
-    for (const struct dirent *e; (e = readdir(d)) != NULL;)
+    for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
         if ((has_form(e->d_name, FOLDER_PREFIX) && sweep_folder(dirfd(d), e->d_name)) ||
             (has_form(e->d_name, FILE_PREFIX) && sweep_file(dirfd(d), e->d_name)))
             snprintf(alive, GS_TEMPORARY_BYTES, "%.*s", GS_TEMPORARY_BYTES - 1, e->d_name);
-    closedir(d);
 }
 
 /* ---- a folder ------------------------------------------------------------ */
@@ -325,19 +311,13 @@ struct gs_staging {
 
 /* ---- the place ----------------------------------------------------------- */
 
-static const char *last_name(const char *path)
-{
-    const char *const slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
-
 /* Refuses a place whose folder cannot be renamed. */
 static gs_status check_movable(const gs_staging *d, const struct stat *at)
 {
     struct stat here, parent;
     struct statx x;
 
-    if (stat(".", &here) == 0 && same_file(&here, at))
+    if (stat(".", &here) == 0 && gs_stat_is_same(&here, at))
         return gs_fail(GS_EEXIST, "%s: is the folder that you are in, which cannot be replaced; name one in it",
                        d->place);
     if (strcmp(d->real, "/") == 0 || fstat(d->parent, &parent) != 0 || parent.st_dev != at->st_dev ||
@@ -350,7 +330,7 @@ static gs_status check_movable(const gs_staging *d, const struct stat *at)
 
 static gs_status open_parent(gs_staging *d)
 {
-    const size_t length = (size_t)(last_name(d->real) - d->real);
+    const size_t length = (size_t)(gs_path_name(d->real) - d->real);
     char parent[PATH_MAX];
 
     if (length >= sizeof(parent))
@@ -376,8 +356,8 @@ static gs_status resolve(gs_staging *d)
     d->real = gs_strdup(real);
     free(real);
     GS_NEED(d->real != NULL, "%s: out of memory", d->place);
-    const gs_status st = open_parent(d);
-    return st == GS_OK ? check_movable(d, &s) : st;
+    GS_TRY(open_parent(d));
+    return check_movable(d, &s);
 }
 
 /* Finds `real` and opens its parent. `there`: something has this name. */
@@ -386,7 +366,7 @@ static gs_status find_place(gs_staging *d, bool *there)
     *there = !gs_path_is_absent(d->place);
     if (*there)
         return resolve(d);
-    if (*last_name(d->place) == '\0')
+    if (*gs_path_name(d->place) == '\0')
         return gs_fail(GS_ENOTFOUND, "\"%s\": is no name of a folder", d->place);
     GS_NEED((d->real = gs_strdup(d->place)) != NULL, "%s: out of memory", d->place);
     return open_parent(d);
@@ -410,21 +390,20 @@ static bool has_entries(const char *dir)
  * error. */
 static void remove_folder(const gs_staging *d, const char *name, bool staging)
 {
-    DIR *const dir = open_folder(d->parent, name);
+    GS_ENDS(gs_closedir_at) DIR *const dir = open_folder(d->parent, name);
 
     if (dir == NULL)
         return;
     for (const struct dirent *e; (e = readdir(dir)) != NULL;)
         if (d->kind->owns(e->d_name) || (staging && gs_is_temporary(e->d_name)))
             unlinkat(dirfd(dir), e->d_name, 0);
-    closedir(dir);
     unlinkat(d->parent, name, AT_REMOVEDIR); /* fails, as it should, where something else is inside */
 }
 
 /* Is it the name of a staging folder of this place? */
 static bool is_staging_name(const gs_staging *d, const char *name)
 {
-    const char *const own = last_name(d->real);
+    const char *const own = gs_path_name(d->real);
     const size_t n = strlen(own);
     return strncmp(name, own, n) == 0 && name[n] == '.' && has_form(name + n + 1, STAGING_PREFIX);
 }
@@ -432,36 +411,33 @@ static bool is_staging_name(const gs_staging *d, const char *name)
 /* Whoever made them held the lock that is ours now, so nobody is at work there. */
 static void clear_leftovers(const gs_staging *d)
 {
-    DIR *const dir = open_folder(d->parent, ".");
+    GS_ENDS(gs_closedir_at) DIR *const dir = open_folder(d->parent, ".");
 
-    if (dir == NULL)
-        return;
-    for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+    for (const struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;)
         if (is_staging_name(d, e->d_name))
             remove_folder(d, e->d_name, true);
-    closedir(dir);
 }
 
 /* REAL.unfinished.0123456789abcdef, which nothing has. GS_OK with `dir` made. */
 static gs_status make_dir(char **out, const gs_staging *d)
 {
     const size_t room = strlen(d->real) + 1 + GS_TEMPORARY_BYTES;
-    char *const dir = gs_malloc(room), name[GS_TEMPORARY_BYTES];
+    GS_FREED char *dir = gs_malloc(room);
+    char name[GS_TEMPORARY_BYTES];
 
     GS_NEED(dir != NULL, "%s: out of memory", d->place);
     for (int tries = 0; tries < TRIES; tries++) {
         gs_temporary_name(name, STAGING_PREFIX);
         snprintf(dir, room, "%s.%s", d->real, name);
-        if (mkdirat(d->parent, last_name(dir), 0777) == 0) {
+        if (mkdirat(d->parent, gs_path_name(dir), 0777) == 0) {
             *out = dir;
+            dir = NULL;
             return GS_OK;
         }
         if (errno != EEXIST)
             break;
     }
-    const gs_status st = gs_fail_errno(errno, "%s: cannot make a folder beside it", d->place);
-    gs_free(dir);
-    return st;
+    return gs_fail_errno(errno, "%s: cannot make a folder beside it", d->place);
 }
 
 /* ---- the lock ------------------------------------------------------------ */
@@ -470,16 +446,15 @@ static gs_status make_dir(char **out, const gs_staging *d)
 static gs_status open_lock(int *out, const gs_staging *d)
 {
     struct stat s;
-    const int fd = openat(d->parent, last_name(d->lock_path),
-                          O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    GS_CLOSED int fd = openat(d->parent, gs_path_name(d->lock_path),
+                              O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
 
     if (fd < 0)
         return gs_fail_errno(errno, "%s: cannot make a file beside it", d->place);
-    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size != 0) {
-        close(fd);
+    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size != 0)
         return gs_fail(GS_EEXIST, "%s: %s is no lock of a folder; remove it", d->place, d->lock_path);
-    }
     *out = fd;
+    fd = -1;
     return GS_OK;
 }
 
@@ -492,7 +467,7 @@ static gs_status take_lock(gs_staging *d)
         GS_TRY(open_lock(&fd, d));
         const lock_state state = try_lock(fd);
         d->unlocked = state == LOCK_UNKNOWN;
-        if (state == LOCK_OURS && keeps_name(fd, d->parent, last_name(d->lock_path))) {
+        if (state == LOCK_OURS && keeps_name(fd, d->parent, gs_path_name(d->lock_path))) {
             d->lock = fd;
             return GS_OK;
         }
@@ -508,11 +483,11 @@ static gs_status take_lock(gs_staging *d)
 
 static char *lock_path_of(const char *real)
 {
-    const size_t room = strlen(real) + sizeof(LOCK_END) + 1, before = (size_t)(last_name(real) - real);
+    const size_t room = strlen(real) + sizeof(LOCK_END) + 1, before = (size_t)(gs_path_name(real) - real);
     char *const path = gs_malloc(room);
 
     if (path != NULL)
-        snprintf(path, room, "%.*s.%s" LOCK_END, (int)before, real, last_name(real));
+        snprintf(path, room, "%.*s.%s" LOCK_END, (int)before, real, gs_path_name(real));
     return path;
 }
 
@@ -529,7 +504,7 @@ static void take_mode(const gs_staging *d)
 {
     struct stat s;
     if (stat(d->real, &s) == 0 && S_ISDIR(s.st_mode))
-        (void)!fchmodat(d->parent, last_name(d->dir), s.st_mode & 07777, 0);
+        (void)!fchmodat(d->parent, gs_path_name(d->dir), s.st_mode & 07777, 0);
 }
 
 static gs_status begin(gs_staging *d, const char *place, bool force)
@@ -553,17 +528,15 @@ static gs_status begin(gs_staging *d, const char *place, bool force)
 
 gs_status gs_staging_begin(gs_staging **out, const char *place, const gs_staging_kind *kind, bool force)
 {
-    gs_staging *const d = gs_calloc(1, sizeof(*d));
+    GS_ENDS(gs_staging_close_at) gs_staging *d = gs_calloc(1, sizeof(*d));
 
     GS_NEED(d != NULL, "%s: out of memory", place);
     d->kind = kind;
     d->parent = d->lock = -1;
-    const gs_status st = begin(d, place, force);
-    if (st == GS_OK)
-        *out = d;
-    else
-        gs_staging_close(d);
-    return st;
+    GS_TRY(begin(d, place, force));
+    *out = d;
+    d = NULL;
+    return GS_OK;
 }
 
 const char *gs_staging_dir(const gs_staging *d) { return d->dir; }
@@ -573,9 +546,9 @@ void gs_staging_close(gs_staging *d)
     if (d == NULL)
         return;
     if (d->made && !d->published)
-        remove_folder(d, last_name(d->dir), true);
+        remove_folder(d, gs_path_name(d->dir), true);
     if (d->lock >= 0) {
-        unlinkat(d->parent, last_name(d->lock_path), 0); /* before the lock goes: see take_lock() */
+        unlinkat(d->parent, gs_path_name(d->lock_path), 0); /* before the lock goes: see take_lock() */
         close(d->lock);
     }
     if (d->parent >= 0)
@@ -592,43 +565,38 @@ void gs_staging_close(gs_staging *d)
 /* Moves files of others from the old folder to where they were found: into the folder of that name. */
 static void carry_over(const gs_staging *d)
 {
-    const int to = openat(d->parent, last_name(d->real), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *const from = to < 0 ? NULL : open_folder(d->parent, last_name(d->dir));
+    GS_CLOSED const int to = openat(d->parent, gs_path_name(d->real), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    GS_ENDS(gs_closedir_at) DIR *const from = to < 0 ? NULL : open_folder(d->parent, gs_path_name(d->dir));
 
     for (const struct dirent *e; from != NULL && (e = readdir(from)) != NULL;)
         if (!is_dot(e->d_name) && !d->kind->owns(e->d_name))
             (void)renameat2(dirfd(from), e->d_name, to, e->d_name, RENAME_NOREPLACE);
-    if (from != NULL)
-        closedir(from);
-    if (to >= 0)
-        close(to);
 }
 
 static int rename_in(const gs_staging *d, const char *from, const char *to, unsigned flags)
 {
-    return renameat2(d->parent, last_name(from), d->parent, last_name(to), flags) == 0 ? 0 : errno;
+    return renameat2(d->parent, gs_path_name(from), d->parent, gs_path_name(to), flags) == 0 ? 0 : errno;
 }
 
 /* On file systems without an exchange of names there is a moment with neither in place. */
 static int two_steps(gs_staging *d)
 {
-    char *aside = NULL;
+    GS_FREED char *aside = NULL;
     int err;
 
     if (make_dir(&aside, d) != GS_OK)
         return ENOMEM;
     if ((err = rename_in(d, d->real, aside, 0)) != 0) { /* over the empty folder that has taken the name */
-        unlinkat(d->parent, last_name(aside), AT_REMOVEDIR);
-        gs_free(aside);
+        unlinkat(d->parent, gs_path_name(aside), AT_REMOVEDIR);
         return err;
     }
     if ((err = rename_in(d, d->dir, d->real, 0)) != 0) {
         (void)rename_in(d, aside, d->real, 0);
-        gs_free(aside);
         return err;
     }
     gs_free(d->dir);
     d->dir = aside;
+    aside = NULL;
     return 0;
 }
 
@@ -653,13 +621,11 @@ static gs_status sync_folder(int fd, const gs_staging *d)
 gs_status gs_staging_publish(gs_staging *d)
 {
     bool old = false;
-    const int fd = openat(d->parent, last_name(d->dir), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    gs_status st = fd < 0 ? gs_fail_errno(errno, "%s: what was made for it is gone", d->place) : sync_folder(fd, d);
+    GS_CLOSED const int fd = openat(d->parent, gs_path_name(d->dir), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    if (fd >= 0)
-        close(fd);
-    if (st != GS_OK)
-        return st;
+    if (fd < 0)
+        return gs_fail_errno(errno, "%s: what was made for it is gone", d->place);
+    GS_TRY(sync_folder(fd, d));
     const int err = take_place(d, &old);
     if (err == ENOTEMPTY || err == EEXIST || err == ENOTDIR)
         return gs_fail(GS_EEXIST, "%s: others have put something there meanwhile, which is not replaced", d->place);
@@ -668,8 +634,8 @@ gs_status gs_staging_publish(gs_staging *d)
     d->published = true;
     if (old)
         carry_over(d); /* at once: a run looks for its folder by name when it ends */
-    st = sync_folder(d->parent, d);
+    const gs_status st = sync_folder(d->parent, d);
     if (old)
-        remove_folder(d, last_name(d->dir), false);
+        remove_folder(d, gs_path_name(d->dir), false);
     return st;
 }

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "base/alloc.h"
 #include "base/status.h"
 
 #define GS_TEMPORARY_BYTES 32 /* any name, with its 0 */
@@ -87,5 +88,6 @@ gs_status gs_staging_publish(gs_staging *d);
 
 /* Removes what was not published, and the lock. NULL is allowed. Leaves gs_last_error() as it is. */
 void gs_staging_close(gs_staging *d);
+GS_ENDS_BY(gs_staging, gs_staging_close)
 
 #endif /* GS_BASE_TEMPORARY_H */

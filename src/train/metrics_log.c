@@ -172,10 +172,8 @@ static gs_status append(gs_metrics_log *log, const char *text, size_t bytes)
 
 gs_status gs_metrics_log_close(gs_metrics_log *log)
 {
-    gs_status st = GS_OK;
+    const gs_status st = log->out.path != NULL ? gs_outfile_finish(&log->out) : GS_OK;
 
-    if (log->out.path != NULL)
-        st = gs_outfile_finish(&log->out);
     gs_outfile_abandon(&log->out);
     return named(st);
 }
@@ -233,14 +231,6 @@ static gs_status take_in(gs_kept_lines *k, int from, uint64_t bytes, bool copy, 
     return GS_OK;
 }
 
-/* True where `path` names the same file. */
-static bool is_same(const gs_kept_lines *k, const char *path)
-{
-    struct stat a, b;
-    return k->path != NULL && fstat(k->fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 gs_status gs_kept_lines_continue(gs_kept_lines *k, const char *folder, const char *from, uint64_t bytes,
                                  uint64_t checksum, bool *whole)
 {
@@ -252,7 +242,7 @@ gs_status gs_kept_lines_continue(gs_kept_lines *k, const char *folder, const cha
     if (gs_path_exists(path)) /* a run without it has kept nothing */
         GS_TRY(gs_file_open_read(&fd, &there, path));
     GS_TRY(open_lines(k, folder));
-    const bool same = is_same(k, path);
+    const bool same = k->path != NULL && gs_path_is_open_at(path, k->fd);
     if (!same)
         GS_TRY(cut(k, 0));
     GS_TRY(take_in(k, fd, GS_MIN(bytes, there), !same, path));

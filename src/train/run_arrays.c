@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "ranks/ranks.h"
 #include "session/fault.h"
 #include "session/session_plan.h"
@@ -201,15 +202,14 @@ gs_status gs_run_logits(gs_run *run, float *out, uint64_t count)
 /* As it is now: nobody knows what becomes of the model's file. */
 gs_status gs_run__identify_model(gs_run *r)
 {
-    gs_model *m = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *m = NULL;
 
     GS_TRY(gs_session_open_model(&m, &r->options));
-    const char *const name = gs_model_name(m), *const slash = strrchr(name, '/');
-    r->model_name = gs_strdup(slash != NULL ? slash + 1 : name);
+    r->model_name = gs_strdup(gs_path_name(gs_model_name(m)));
     r->model_text = gs_strdup(gs_model_text(m));
     r->saver.model_id = gs_model_text_id(m);
-    gs_model_close(m);
-    return r->model_name != NULL && r->model_text != NULL ? GS_OK : gs_fail(GS_ENOMEM, "out of memory for the model");
+    GS_NEED(r->model_name != NULL && r->model_text != NULL, "out of memory for the model");
+    return GS_OK;
 }
 
 gs_status gs_run__begin_weights(gs_run *r, gs_outfile *o, const char *path)

@@ -254,12 +254,6 @@ gs_status gs_run__resume_state(gs_run *r)
 
 /* ---- beginning and ending ------------------------------------------------ */
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat s[2];
-    return stat(a, &s[0]) == 0 && stat(b, &s[1]) == 0 && s[0].st_dev == s[1].st_dev && s[0].st_ino == s[1].st_ino;
-}
-
 /* The lines that are kept, and those of .metrics, are two files. */
 static gs_status check_metrics(const gs_run *r)
 {
@@ -270,9 +264,9 @@ static gs_status check_metrics(const gs_run *r)
         return GS_OK;
     if ((kept = gs_path_join(r->saver.folder.path, GS_KEPT_LINES_NAME)) == NULL)
         return gs_fail(GS_ENOMEM, "%s: out of memory", r->saver.folder.path);
-    return !same_file(metrics, kept)
-               ? GS_OK
-               : gs_fail(GS_EINVAL, ".metrics %s: is where the checkpoints keep theirs; name another file", metrics);
+    if (gs_path_is_same(metrics, kept))
+        return gs_fail(GS_EINVAL, ".metrics %s: is where the checkpoints keep theirs; name another file", metrics);
+    return GS_OK;
 }
 
 gs_status gs_run__begin_checkpoints(gs_run *r)
@@ -280,7 +274,6 @@ gs_status gs_run__begin_checkpoints(gs_run *r)
     const gs_train_options *const o = &r->options;
     const char *const path = o->checkpoint != NULL ? o->checkpoint : o->resume;
     uint32_t epoch = 0;
-    gs_status st = GS_OK;
 
     if (r->kind != GS_RUN_TRAIN || path == NULL || gs_ranks_self() > 0)
         return GS_OK;
@@ -288,13 +281,11 @@ gs_status gs_run__begin_checkpoints(gs_run *r)
     GS_TRY(gs_checkpoint_folder_open(&r->saver.folder, path));
     r->saver.report.folder = r->saver.folder.path;
     GS_TRY(check_metrics(r));
-    if ((o->resume != NULL && same_file(o->resume, path)) ||
-        (st = gs_checkpoint_before(path, UINT64_MAX, &epoch)) != GS_OK || epoch == 0)
-        return st;
-    return gs_fail(GS_EEXIST,
-                   ".checkpoint %s: has a checkpoint of another run, after epoch %u; go on from it with .resume, or "
-                   "name another folder",
-                   path, epoch);
+    if (o->resume != NULL && gs_path_is_same(o->resume, path))
+        return GS_OK;
+    GS_TRY(gs_checkpoint_before(path, UINT64_MAX, &epoch));
+    return epoch == 0 ? GS_OK : gs_fail(GS_EEXIST, ".checkpoint %s: has a checkpoint of another run, after epoch %u; "
+                                        "go on from it with .resume, or name another folder", path, epoch);
 }
 
 /* Bytes of a checkpoint, about. */
