@@ -191,20 +191,18 @@ static gs_status too_many_edges(void *context, uint64_t vertex, uint64_t edges)
 static gs_status visit_block(void *context, const gs_sort_part *p)
 {
     visiting *const w = context;
-    uint32_t *const data = gs_malloc_array(GS_MAX(p->records, 1), w->b->words * 4u);
+    GS_FREED uint32_t *data = gs_malloc_array(GS_MAX(p->records, 1), w->b->words * 4u);
     gs_sort_cursor at = gs_sort_first(p->sort, p->bucket);
     uint64_t count;
-    gs_status st;
 
     GS_NEED(data != NULL, "%s: no memory for a block of %lu edges", w->job->dir, p->records);
-    if ((st = gs_sort_read(p->sort, &at, data, p->records, &count)) != GS_OK ||
-        (st = gs_part__job_result(w->job)) != GS_OK) {
-        gs_free(data);
-        return st;
-    }
+    GS_TRY(gs_sort_read(p->sort, &at, data, p->records, &count));
+    GS_TRY(gs_part__job_result(w->job));
     w->done += count;
     gs_part__tick(w->job, "ordering", (double)w->done / (double)GS_MAX(w->b->edges, 1));
-    return w->visit(w->context, p->first, p->keys, data, count);
+    uint32_t *const given = data;
+    data = NULL;
+    return w->visit(w->context, p->first, p->keys, given, count);
 }
 
 gs_status gs_part__blocks_each(const gs_part_blocks *b, gs_part_job *job, gs_part_visit *visit, void *context)
@@ -261,22 +259,19 @@ static gs_status put_record(reversing *w, const uint32_t *record, bool reversed)
 static gs_status reverse_block(void *context, uint64_t first, uint64_t vertices, uint32_t *records, uint64_t count)
 {
     reversing *w = context;
-    const uint32_t words = w->b->words;
-    gs_status st = GS_OK;
+    const uint32_t words = w->b->words, bits = GS_MIN(33 + gs_part__bits(vertices), 64);
+    GS_FREED const uint32_t *const own = records;
 
-    const uint32_t bits = GS_MIN(33 + gs_part__bits(vertices), 64);
     for (uint64_t i = 0; i < count; i++)
         w->keys[i] = pair_key(records[i * words], records[i * words + 1], first);
     uint64_t *sorted = gs_part__sort8(w->keys, w->spare, count, bits);
     sorted[count] = UINT64_MAX;
-    for (uint64_t i = 0; i < count && st == GS_OK; i++) {
-        const uint32_t *r = records + i * words;
-        if ((st = put_record(w, r, false)) == GS_OK && r[0] != r[1] &&
-            !holds(sorted, count, pair_key(r[1], r[0], first)))
-            st = put_record(w, r, true);
+    for (const uint32_t *r = own; r < own + count * words; r += words) {
+        GS_TRY(put_record(w, r, false));
+        if (r[0] != r[1] && !holds(sorted, count, pair_key(r[1], r[0], first)))
+            GS_TRY(put_record(w, r, true));
     }
-    gs_free(records);
-    return st;
+    return GS_OK;
 }
 
 /* An edge and its reverse are to be one rank's: ranks have blocks side by side. */

@@ -405,14 +405,12 @@ static gs_status write_run(void *context, const gs_sort_part *p)
     const bool payload = has_payload(spec->data);
     const uint32_t bits = gs_part__bits(chunks) + 2 * g->local_bits, type_bits = spec->data.type_bytes > 0 ? 16 : 0;
     uint64_t edges;
-    gs_status st;
 
-    if ((st = load(k, p, &edges)) != GS_OK)
-        return st;
+    GS_TRY(load(k, p, &edges));
     const char *const keys =
         payload ? (char *)gs_part__sort16(k->keys, k->spare, edges, bits, g->local_bits, type_bits)
                 : (char *)gs_part__sort8(k->keys, k->spare, edges, bits);
-    for (uint64_t i = 0, end; i < edges && st == GS_OK; i = end) {
+    for (uint64_t i = 0, end; i < edges; i = end) {
         const uint64_t chunk = key_at(keys, i, payload) >> g->local_bits >> g->local_bits;
         for (end = i + 1; end < edges; end++)
             if (key_at(keys, end, payload) >> g->local_bits >> g->local_bits != chunk)
@@ -420,10 +418,10 @@ static gs_status write_run(void *context, const gs_sort_part *p)
         run r = {
             .keys = keys + i * (payload ? sizeof(gs_part_key16) : 8), .edges = end - i, .payload = payload,
             .numbered = spec->apart > 0};
-        st = put_chunk(k, first + chunk, &r);
+        GS_TRY(put_chunk(k, first + chunk, &r));
     }
     k->out_next = first + chunks;
-    return st;
+    return GS_OK;
 }
 
 static uint64_t chunk_of(void *context, const uint32_t *record)
@@ -484,7 +482,6 @@ static void write_region(worker *k, uint64_t region)
     const uint64_t first = region << shift;
     const gs_sort_visitor v = {.most = w->cap, .memory = FIXED_BYTES / 4, .context = k, .visit = write_run,
                                .key = chunk_of, .check = check_job, .too_many = too_many_edges};
-    gs_status st;
 
     if (region + 1 < s->spec.buckets)
         gs_sort_prefetch(s, (uint32_t)region + 1);
@@ -495,7 +492,7 @@ static void write_region(worker *k, uint64_t region)
     k->has_turn = false;
     k->out_bytes = 0;
     k->out_first = k->out_next = first;
-    st = gs_sort_visit(s, (uint32_t)region, first, GS_MIN(w->chunks - first, 1ull << shift), &v);
+    gs_status st = gs_sort_visit(s, (uint32_t)region, first, GS_MIN(w->chunks - first, 1ull << shift), &v);
     if (st == GS_OK)
         st = flush(k, true);
     if (st != GS_OK) {
@@ -626,11 +623,10 @@ static gs_status answer(row_moving *m, uint32_t bucket)
 {
     const uint64_t cap = PIECE_BYTES / (WANTED_WORDS * 4);
     gs_sort_cursor at = gs_sort_first(m->w->wanted.sort, bucket);
-    uint64_t count = 1;
-    gs_status st = GS_OK;
 
-    while (st == GS_OK && (st = gs_sort_read(m->w->wanted.sort, &at, m->piece, cap, &count)) == GS_OK && count > 0)
-        for (uint64_t i = 0; i < count && st == GS_OK; i++) {
+    for (uint64_t count = 1; count > 0;) {
+        GS_TRY(gs_sort_read(m->w->wanted.sort, &at, m->piece, cap, &count));
+        for (uint64_t i = 0; i < count; i++) {
             const uint32_t *const want = m->piece + i * WANTED_WORDS;
             if (want[0] < m->from || want[0] >= m->from + m->have)
                 continue;
@@ -640,9 +636,10 @@ static gs_status answer(row_moving *m, uint32_t bucket)
             record[m->words - 1] = 0; /* of which features may leave some bytes */
             record[0] = want[1];
             record[1] = want[2];
-            st = convert_row(m, want[0], (char *)(record + 2));
+            GS_TRY(convert_row(m, want[0], (char *)(record + 2)));
         }
-    return st;
+    }
+    return GS_OK;
 }
 
 static gs_status answer_all(row_moving *m)
@@ -740,17 +737,17 @@ static gs_status place_rows(const filling *f, uint32_t k)
     const row_moving *const m = f->m;
     const uint64_t cap = GS_MAX(PIECE_BYTES / (m->words * 4), 1);
     gs_sort_cursor at = gs_sort_first(m->rows, k);
-    uint64_t count = 1;
-    gs_status st;
 
-    while ((st = gs_sort_read(m->rows, &at, m->piece, cap, &count)) == GS_OK && count > 0)
+    for (uint64_t count = 1; count > 0;) {
+        GS_TRY(gs_sort_read(m->rows, &at, m->piece, cap, &count));
         for (uint64_t i = 0; i < count; i++) {
             const uint32_t *const record = m->piece + i * m->words;
             gs_chunk_view v;
             view_of(f, &v, record[0]);
             put_payload(&v, record[1], (const char *)(record + 2));
         }
-    return st;
+    }
+    return GS_OK;
 }
 
 static gs_status fill_run(filling *f, uint32_t k)
@@ -758,7 +755,6 @@ static gs_status fill_run(filling *f, uint32_t k)
     const row_moving *const m = f->m;
     gs_chunk *const chunk = m->w->spec->chunk;
     uint64_t first = m->first[k], end = m->first[k + 1], bytes = 0;
-    gs_status st;
 
     for (uint64_t c = first; c < end; c++)
         bytes += chunk[c].length;
@@ -767,18 +763,17 @@ static gs_status fill_run(filling *f, uint32_t k)
     if (first == end)
         return GS_OK;
     f->offset = chunk[first].offset;
-    if ((st = gs_pread_exact(f->m->w->fd, f->bytes, bytes, f->offset, f->m->w->path)) != GS_OK ||
-        (st = place_rows(f, k)) != GS_OK)
-        return st;
-    for (uint64_t c = first; c < end && st == GS_OK; c++) {
+    GS_TRY(gs_pread_exact(f->m->w->fd, f->bytes, bytes, f->offset, f->m->w->path));
+    GS_TRY(place_rows(f, k));
+    for (uint64_t c = first; c < end; c++) {
         gs_chunk_view v;
         if (chunk[c].edges == 0)
             continue;
         view_of(f, &v, c);
-        st = order_edges(&v, payload_bytes(&m->w->spec->data));
+        GS_TRY(order_edges(&v, payload_bytes(&m->w->spec->data)));
         chunk[c].checksum = gs_hash64(f->bytes + (chunk[c].offset - f->offset), chunk[c].length);
     }
-    return st == GS_OK ? gs_pwrite_exact(f->m->w->fd, f->bytes, bytes, f->offset, f->m->w->path) : st;
+    return gs_pwrite_exact(f->m->w->fd, f->bytes, bytes, f->offset, f->m->w->path);
 }
 
 static gs_status fill_all(const row_moving *m, uint64_t most)

@@ -283,14 +283,14 @@ static gs_status read_lines(gs_edge_block *b, const gs_text_block *text)
     const gs_edge_lines *const lines = b->lines;
     const char *const end = text->text + text->bytes, *stop = NULL;
     gs_line l = {.path = lines->at.path, .number = b->exact ? lines->at.number : 0, .text = text->text};
-    gs_status st;
 
     b->count = 0;
     b->seen = b->exact ? lines->seen : (gs_edge_counts){0};
     for (; l.text < end; l.text = stop + 1) {
         l.number++;
-        if ((b->exact && (st = check_line(&l, end)) != GS_OK) || (st = lines->line(b, &l, &stop)) != GS_OK)
-            return st;
+        if (b->exact)
+            GS_TRY(check_line(&l, end));
+        GS_TRY(lines->line(b, &l, &stop));
         if (stop - l.text > GS_LINE_LIMIT)
             return GS_EFORMAT; /* and the second reading says so */
     }
@@ -484,28 +484,27 @@ static gs_status translate(gs_part_input *in, gs_part_job *job, gs_external_sort
 {
     gs_sort_cursor at = gs_sort_first(keys, 0);
     GS_FREED uint32_t *const piece = gs_malloc_array(PIECE, keys->spec.words * sizeof(*piece));
-    uint64_t got = 1, done = 0;
+    uint64_t done = 0;
     const uint64_t edges = in->edges;
-    gs_status st = piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read edges", in->path);
 
+    GS_NEED(piece != NULL, "%s: no memory to read edges", in->path);
     in->edges = 0;
-    while (st == GS_OK && got > 0 && (st = gs_sort_read(keys, &at, piece, PIECE, &got)) == GS_OK) {
-        for (uint64_t i = 0; i < got && st == GS_OK; i++) {
+    for (uint64_t got = 1; got > 0; done += got) {
+        GS_TRY(gs_sort_read(keys, &at, piece, PIECE, &got));
+        for (uint64_t i = 0; i < got; i++) {
             const uint32_t *const record = piece + i * keys->spec.words;
             float weight = 1;
             uint64_t key[2];
             memcpy(key, record, sizeof(key));
             if (in->weighted)
                 memcpy(&weight, &record[4], 4);
-            st = gs_part__text_put(in, gs_part__names_vertex(names, key[0]), gs_part__names_vertex(names, key[1]),
-                                   weight, in->typed ? record[4 + in->weighted] : 0);
+            GS_TRY(gs_part__text_put(in, gs_part__names_vertex(names, key[0]), gs_part__names_vertex(names, key[1]),
+                                     weight, in->typed ? record[4 + in->weighted] : 0));
         }
-        done += got;
-        gs_part__tick(job, "naming vertices", (double)done / (double)edges);
-        if (st == GS_OK)
-            st = gs_part__job_result(job);
+        gs_part__tick(job, "naming vertices", (double)(done + got) / (double)edges);
+        GS_TRY(gs_part__job_result(job));
     }
-    return st;
+    return GS_OK;
 }
 
 /* The edges that were read become edges of vertices; *same: with another seed, please. */
@@ -513,22 +512,22 @@ static gs_status compact(gs_text_reading *r, bool *same)
 {
     gs_part_input *const in = r->lines.in;
     gs_part_job *const job = r->lines.job;
-    gs_external_sort *const keys = in->text;
     uint64_t count = 0;
-    gs_status st;
 
     if (in->edges == 0)
         return gs_fail(GS_EFORMAT, "%s: holds no edge", in->path);
-    if ((st = gs_sort_finish(keys)) != GS_OK ||
-        (st = gs_part__names_number(r->names, job, &count, same)) != GS_OK || *same)
-        return st;
+    GS_TRY(gs_sort_finish(in->text));
+    GS_TRY(gs_part__names_number(r->names, job, &count, same));
+    if (*same)
+        return GS_OK;
+    GS_ENDS(gs_sort_free_at) gs_external_sort *const keys = in->text;
     in->text = NULL;
-    if ((st = gs_part__text_begin(in, job)) == GS_OK && (st = translate(in, job, keys, r->names)) == GS_OK)
-        st = gs_part__text_end(in);
-    gs_sort_free(keys);
+    GS_TRY(gs_part__text_begin(in, job));
+    GS_TRY(translate(in, job, keys, r->names));
+    GS_TRY(gs_part__text_end(in));
     gs_part__names_forget(r->names);
     in->vertices = count;
-    return st;
+    return GS_OK;
 }
 
 /* -- readings ----------------------------------------------------------------------------- */
@@ -543,22 +542,19 @@ static void begin_again(gs_part_input *in)
 
 static gs_status read_names(gs_part_input *in, gs_part_job *job, gs_status (*read)(gs_text_reading *r))
 {
-    gs_status st = GS_OK;
     bool same = true;
 
-    for (uint64_t seed = 0; seed < MOST_TRIES && st == GS_OK && same; seed++) {
+    for (uint64_t seed = 0; seed < MOST_TRIES && same; seed++) {
         gs_text_reading r = {.lines = {.in = in, .job = job}};
         begin_again(in);
         gs_part__names_free(in->names);
         in->names = NULL;
-        if ((st = gs_part__names_make(&in->names, job, in->path, seed)) != GS_OK)
-            break;
+        GS_TRY(gs_part__names_make(&in->names, job, in->path, seed));
         r.names = in->names;
-        if ((st = read(&r)) == GS_OK)
-            st = compact(&r, &same);
+        GS_TRY(read(&r));
+        GS_TRY(compact(&r, &same));
     }
-    return st == GS_OK && same ? gs_fail(GS_EFORMAT, "%s: two of its ids have one key, whatever the seed", in->path)
-                               : st;
+    return same ? gs_fail(GS_EFORMAT, "%s: two of its ids have one key, whatever the seed", in->path) : GS_OK;
 }
 
 gs_status gs_part__text_read(gs_part_input *in, gs_part_job *job, gs_status (*read)(gs_text_reading *r))

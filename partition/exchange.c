@@ -114,17 +114,17 @@ typedef gs_status each_fn(void *context, const uint32_t *records, uint64_t count
 static gs_status each_record(const gs_external_sort *s, gs_part_job *job, each_fn *fn, void *context)
 {
     GS_FREED uint32_t *const piece = gs_malloc_array(PIECE_RECORDS, s->spec.words * 4u);
-    gs_status st = piece != NULL ? GS_OK : gs_fail(GS_ENOMEM, "no memory to read edges");
 
-    for (uint32_t b = 0; b < s->spec.buckets && st == GS_OK; b++) {
+    GS_NEED(piece != NULL, "no memory to read edges");
+    for (uint32_t b = 0; b < s->spec.buckets; b++) {
         gs_sort_cursor at = gs_sort_first(s, b);
-        uint64_t count = 1;
-        while (st == GS_OK && count != 0 && (st = gs_sort_read(s, &at, piece, PIECE_RECORDS, &count)) == GS_OK)
-            st = fn(context, piece, count);
-        if (st == GS_OK)
-            st = gs_part__job_result(job);
+        for (uint64_t count = 1; count != 0;) {
+            GS_TRY(gs_sort_read(s, &at, piece, PIECE_RECORDS, &count));
+            GS_TRY(fn(context, piece, count));
+        }
+        GS_TRY(gs_part__job_result(job));
     }
-    return st;
+    return GS_OK;
 }
 
 typedef struct outgoing {

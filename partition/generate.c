@@ -221,9 +221,8 @@ static gs_status write_pieces(generating *w, gs_outfile *o, uint64_t offset, uin
                               make_items *make, const char *what)
 {
     const uint64_t per_piece = GS_MAX(PIECE_BYTES / item_bytes, 1);
-    gs_status st = GS_OK;
 
-    for (uint64_t at = 0; at < items && st == GS_OK; at += per_piece) {
+    for (uint64_t at = 0; at < items; at += per_piece) {
         const uint64_t count = GS_MIN(per_piece, items - at);
 #pragma omp parallel num_threads(w->threads)
         {
@@ -231,10 +230,10 @@ static gs_status write_pieces(generating *w, gs_outfile *o, uint64_t offset, uin
             const uint64_t from = count * t / threads, to = count * (t + 1) / threads;
             make(w, w->piece + from * item_bytes, at + from, to - from);
         }
-        if ((st = gs_outfile_write(o, w->piece, count * item_bytes, offset + at * item_bytes)) == GS_OK)
-            st = check_stop(w, what, count * item_bytes);
+        GS_TRY(gs_outfile_write(o, w->piece, count * item_bytes, offset + at * item_bytes));
+        GS_TRY(check_stop(w, what, count * item_bytes));
     }
-    return st;
+    return GS_OK;
 }
 
 /* One array: `rows` x `cols` of `dtype`, made by items of `item_bytes`. */
@@ -245,12 +244,12 @@ static gs_status write_array(generating *w, int file, gs_dtype dtype, uint64_t r
     const uint64_t bytes = rows * GS_MAX(cols, 1) * gs_dtype_bytes(dtype);
     GS_ENDS(gs_outfile_abandon) gs_outfile o = GS_OUTFILE_NONE;
     uint64_t offset;
-    gs_status st;
 
     GS_NEED(path != NULL, "%s: no memory for a path", w->dir);
-    if ((st = gs_npy_create(&o, &offset, path, dtype, rows, cols)) == GS_OK && items != 0)
-        st = write_pieces(w, &o, offset, items, bytes / items, make, file_names[file]);
-    return st == GS_OK ? gs_outfile_finish(&o) : st;
+    GS_TRY(gs_npy_create(&o, &offset, path, dtype, rows, cols));
+    if (items != 0)
+        GS_TRY(write_pieces(w, &o, offset, items, bytes / items, make, file_names[file]));
+    return gs_outfile_finish(&o);
 }
 
 static void make_edges(const generating *w, void *dst, uint64_t first, uint64_t count)
@@ -435,12 +434,17 @@ void gs_generate_options_sized(gs_generate_options *options, size_t size)
     gs_options_give(options, size, &defaults, sizeof(defaults));
 }
 
+static void end_generating(generating *w)
+{
+    gs_free_pages(w->piece, PIECE_BYTES);
+    gs_free(w->g.mean);
+}
+
 gs_status gs_generate(const char *kind, const char *out_dir, const gs_generate_options *options)
 {
     gs_generate_options own = defaults;
-    generating w = {.place = out_dir};
-    gs_staging *staging = NULL;
-    gs_status st;
+    GS_ENDS(end_generating) generating w = {.place = out_dir};
+    GS_ENDS(gs_staging_close_at) gs_staging *staging = NULL;
 
     GS_TRY(gs_check_argument(kind, "kind"));
     GS_TRY(gs_check_argument(out_dir, "folder"));
@@ -450,10 +454,7 @@ gs_status gs_generate(const char *kind, const char *out_dir, const gs_generate_o
     GS_TRY(gs_store_check_outside(out_dir));
     GS_TRY(gs_staging_begin(&staging, out_dir, &graph_folder, own.force));
     w.dir = gs_staging_dir(staging);
-    if ((st = setup(&w, &own)) == GS_OK && (st = write_files(&w, kind)) == GS_OK)
-        st = gs_staging_publish(staging);
-    gs_free_pages(w.piece, PIECE_BYTES);
-    gs_free(w.g.mean);
-    gs_staging_close(staging);
-    return st;
+    GS_TRY(setup(&w, &own));
+    GS_TRY(write_files(&w, kind));
+    return gs_staging_publish(staging);
 }

@@ -284,8 +284,8 @@ void gs_part__npy_advise(const gs_part_input *in, uint64_t first, uint64_t count
 
 static gs_status read_types(const gs_part_input *in, gs_part_edge_block *b)
 {
-    gs_status st = gs_npy_read_rows(&in->type.npy, b->raw, b->first, b->count, in->type.path);
-    for (uint64_t i = 0; st == GS_OK && i < b->count; i++) {
+    GS_TRY(gs_npy_read_rows(&in->type.npy, b->raw, b->first, b->count, in->type.path));
+    for (uint64_t i = 0; i < b->count; i++) {
         int64_t t;
         gs_part__to_i64(&t, (const char *)b->raw + i * gs_dtype_bytes(in->type.npy.dtype), in->type.npy.dtype, 1);
         if (t < 0 || t >= (in->edge_types != 0 ? (int64_t)in->edge_types : 65536))
@@ -293,7 +293,7 @@ static gs_status read_types(const gs_part_input *in, gs_part_edge_block *b)
                            GS_PART_I64(t), in->edge_types != 0 ? in->edge_types - 1 : 65535);
         b->type[i] = (uint32_t)t;
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status read_weights(const gs_part_input *in, gs_part_edge_block *b)
@@ -440,23 +440,21 @@ static gs_status flush(gs_made *m)
 gs_status gs_part__made_put(gs_made *m, const void *bytes, uint64_t count)
 {
     const char *from = bytes;
-    gs_status st = GS_OK;
 
     if (m->fill == 0 && count >= WRITE_BYTES) { /* large pieces go as they are */
-        st = gs_pwrite_exact(m->file->npy.fd, bytes, count, m->offset, m->place);
         m->offset += count;
-        return st;
+        return gs_pwrite_exact(m->file->npy.fd, bytes, count, m->offset - count, m->place);
     }
-    while (count > 0 && st == GS_OK) {
+    while (count > 0) {
         const uint64_t take = GS_MIN(count, WRITE_BYTES - m->fill);
         memcpy(m->buffer + m->fill, from, take);
         m->fill += take;
         from += take;
         count -= take;
         if (m->fill == WRITE_BYTES)
-            st = flush(m);
+            GS_TRY(flush(m));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Instead of putting: any thread, any place, in bytes from the array's first. */

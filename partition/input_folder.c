@@ -59,16 +59,14 @@ const char *gs_part__near_name(const char *name, const char *const *names)
 
 bool gs_part__near_file(char *out, size_t room, const char *folder, const char *name)
 {
-    const char *const slash = strrchr(name, '/'), *const last = slash != NULL ? slash + 1 : name;
+    const char *const last = gs_path_name(name);
     unsigned nearest = NEAR + 1;
-    char *const whole = gs_path_join(folder, name);
+    GS_FREED char *const whole = gs_path_join(folder, name);
 
-    if (whole == NULL || strlen(last) >= LONGEST) {
-        gs_free(whole);
+    if (whole == NULL || strlen(last) >= LONGEST)
         return false;
-    }
     whole[strlen(whole) - strlen(last)] = '\0';
-    DIR *const d = opendir(whole);
+    GS_ENDS(gs_closedir_at) DIR *const d = opendir(whole);
     for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
         const unsigned far = strlen(e->d_name) < LONGEST && e->d_name[0] != '.' ? distance(last, e->d_name) : NEAR + 1;
         if (far < nearest) {
@@ -76,9 +74,6 @@ bool gs_part__near_file(char *out, size_t room, const char *folder, const char *
             snprintf(out, room, "%.*s%s", (int)(last - name), name, e->d_name);
         }
     }
-    if (d != NULL)
-        closedir(d);
-    gs_free(whole);
     return nearest <= NEAR;
 }
 
@@ -167,7 +162,7 @@ static void warn_in(const char *folder, const char *dir, const gs_part_array *ta
 {
     char others[600] = "";
     size_t used = 0, count = 0;
-    DIR *const d = job->opt->warn != NULL ? opendir(folder) : NULL;
+    GS_ENDS(gs_closedir_at) DIR *const d = job->opt->warn != NULL ? opendir(folder) : NULL;
 
     if (d == NULL)
         return;
@@ -180,7 +175,6 @@ static void warn_in(const char *folder, const char *dir, const gs_part_array *ta
         else if (count++ < MOST_NAMED && used < sizeof(others))
             used += (size_t)snprintf(others + used, sizeof(others) - used, "%s%s", count > 1 ? ", " : "", e->d_name);
     }
-    closedir(d);
     if (count != 0)
         gs_part__warn(job, "%s: nothing reads %s%s", folder, others, count > MOST_NAMED ? " and others" : "");
 }
@@ -272,12 +266,12 @@ static gs_status meta_load(meta *m, const char *dir)
     GS_FREED char *path = gs_path_join(dir, "meta.json");
     GS_FREED char *text = NULL;
     uint64_t bytes;
-    gs_status st = GS_OK;
 
     GS_NEED(path != NULL, "%s: no memory for a path", dir);
-    if (!gs_path_is_absent(path) && (st = gs_file_read_all(&text, &bytes, path, META_LIMIT)) == GS_OK)
-        st = meta_parse(m, text, path);
-    return st;
+    if (gs_path_is_absent(path))
+        return GS_OK;
+    GS_TRY(gs_file_read_all(&text, &bytes, path, META_LIMIT));
+    return meta_parse(m, text, path);
 }
 
 gs_status gs_part__stated_vertices(uint64_t *out, const char *dir)
@@ -344,31 +338,27 @@ static gs_status scan_columns(gs_part_input *in)
     GS_FREED int64_t *ids = gs_malloc_array(piece, 8);
     GS_FREED void *raw = gs_malloc_array(piece, 8);
     int64_t most = -1;
-    gs_status st = ids && raw ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", in->indices.path);
 
-    for (uint64_t at = 0; st == GS_OK && at < x->shape[0]; at += piece) {
+    GS_NEED(ids != NULL && raw != NULL, "%s: no memory to read it", in->indices.path);
+    for (uint64_t at = 0; at < x->shape[0]; at += piece) {
         const uint64_t n = GS_MIN(piece, x->shape[0] - at);
-        if ((st = gs_npy_read_rows(x, raw, at, n, in->indices.path)) != GS_OK)
-            break;
+        GS_TRY(gs_npy_read_rows(x, raw, at, n, in->indices.path));
         gs_part__to_i64(ids, raw, x->dtype, n);
-        for (uint64_t i = 0; i < n && st == GS_OK; i++) {
+        for (uint64_t i = 0; i < n; i++) {
             most = GS_MAX(most, ids[i]);
             if (ids[i] < 0)
-                st = gs_fail(GS_EFORMAT, "%s: row %lu: column %lld is below 0", in->indices.path, at + i,
-                             (long long)ids[i]);
+                return gs_fail(GS_EFORMAT, "%s: row %lu: column %lld is below 0", in->indices.path, at + i,
+                               (long long)ids[i]);
         }
     }
-    if (st == GS_OK && most < 0)
-        st = gs_fail(GS_EFORMAT,
-                     "%s: holds no value, so it does not say how many columns there are; state num_features in "
-                     "meta.json",
-                     in->indices.path);
-    if (st == GS_OK && most >= INT32_MAX)
-        st = gs_fail(GS_EFORMAT, "%s: holds column %s; state num_features in meta.json", in->indices.path,
-                     GS_PART_I64(most));
-    if (st == GS_OK)
-        in->features = (uint32_t)(most + 1);
-    return st;
+    if (most < 0)
+        return gs_fail(GS_EFORMAT, "%s: holds no value, so it does not say how many columns there are; state "
+                       "num_features in meta.json", in->indices.path);
+    if (most >= INT32_MAX)
+        return gs_fail(GS_EFORMAT, "%s: holds column %s; state num_features in meta.json", in->indices.path,
+                       GS_PART_I64(most));
+    in->features = (uint32_t)(most + 1);
+    return GS_OK;
 }
 
 static gs_status check_csr(gs_part_input *in, const meta *m)
@@ -434,20 +424,18 @@ static gs_status check_labels(gs_part_input *in, const meta *m)
 /* No file but the edges says how many vertices there are. */
 static gs_status scan_vertices(gs_part_input *in)
 {
-    gs_part_edge_block b;
+    GS_ENDS(gs_part__edge_block_free) gs_part_edge_block b = {0};
     uint32_t most = 0;
-    gs_status st = gs_part__edge_block_make(&b, in, SCAN_EDGES);
 
+    GS_TRY(gs_part__edge_block_make(&b, in, SCAN_EDGES));
     in->vertices = UINT32_MAX - 1u; /* any id that a store could hold */
-    for (uint64_t at = 0; st == GS_OK && at < in->edges; at += b.count) {
-        if ((st = gs_part__npy_edges(in, &b, at, GS_MIN(SCAN_EDGES, in->edges - at))) != GS_OK)
-            break;
+    for (uint64_t at = 0; at < in->edges; at += b.count) {
+        GS_TRY(gs_part__npy_edges(in, &b, at, GS_MIN(SCAN_EDGES, in->edges - at)));
         for (uint64_t i = 0; i < b.count; i++)
             most = GS_MAX(most, GS_MAX(b.src[i], b.dst[i]));
     }
-    gs_part__edge_block_free(&b);
     in->vertices = in->edges == 0 ? 0 : (uint64_t)most + 1;
-    return st;
+    return GS_OK;
 }
 
 /* Several labels a vertex may lie beside one class a vertex; .task says which are meant. */
@@ -455,14 +443,14 @@ static gs_status open_labels(gs_part_input *in, const char *task)
 {
     const bool several = task != NULL && strcmp(task, "multilabel") == 0;
     static const char *const name[] = {"labels.npy", "labels_multi.npy"};
-    gs_status st = gs_part__file_open(&in->label, in->path, name[several], false);
 
-    if (st == GS_OK && !is_there(&in->label) && (task == NULL || several)) {
+    GS_TRY(gs_part__file_open(&in->label, in->path, name[several], false));
+    if (!is_there(&in->label) && (task == NULL || several)) {
         gs_part__file_close(&in->label);
-        st = gs_part__file_open(&in->label, in->path, name[!several], false);
+        GS_TRY(gs_part__file_open(&in->label, in->path, name[!several], false));
     }
-    if (st != GS_OK || task != NULL || strstr(in->label.path, name[0]) == NULL)
-        return st;
+    if (task != NULL || strstr(in->label.path, name[0]) == NULL)
+        return GS_OK;
     GS_FREED char *const multi = gs_path_join(in->path, name[1]);
     if (multi != NULL && gs_path_exists(multi))
         snprintf(in->note, sizeof(in->note),
@@ -555,7 +543,6 @@ gs_status gs_part__links_of(gs_part_input *out, const gs_part_input *in, uint32_
 {
     const gs_part_file *const pairs = &in->link[split], *const types = &in->link_type[split];
     const gs_part_file *const labels = &in->link_label[split];
-    gs_status st;
 
     *out = *in;
     out->edge = *pairs;
@@ -570,9 +557,10 @@ gs_status gs_part__links_of(gs_part_input *out, const gs_part_input *in, uint32_
                        is_there(types) ? types->path : labels->path, is_there(types) ? "types" : "labels");
     if (!is_there(pairs))
         return GS_OK;
-    if ((st = gs_part__edges_check(out)) != GS_OK ||
-        (st = check_link_labels(in, out->edges, split)) != GS_OK || out->typed == in->typed)
-        return st;
+    GS_TRY(gs_part__edges_check(out));
+    GS_TRY(check_link_labels(in, out->edges, split));
+    if (out->typed == in->typed)
+        return GS_OK;
     if (out->typed)
         return gs_fail(GS_EFORMAT, "%s: has types, and the edges of the graph have none; add edge_types.npy, or remove "
                        "it", types->path);
@@ -592,11 +580,10 @@ static gs_status check_links(const gs_part_input *in)
 /* Where no other array says how many vertices there are, those do. */
 static gs_status open_named(gs_part_input *in, const gs_part_job *job, meta *m)
 {
-    const gs_status st = gs_part__named_open(in, job, in->path);
+    GS_TRY(gs_part__named_open(in, job, in->path));
     const gs_part_named *const n = in->named[0];
-
-    if (st != GS_OK || n == NULL || n->count == 0)
-        return st;
+    if (n == NULL || n->count == 0)
+        return GS_OK;
     if (is_there(&in->indptr))
         return gs_fail(GS_EUNSUPPORTED, "%s: features in CSR beside those of %s/features, which have names; give them "
                        "as features.npy", in->indptr.path, in->path);
@@ -610,20 +597,19 @@ static gs_status open_named(gs_part_input *in, const gs_part_job *job, meta *m)
 static gs_status npy_open(gs_part_input *in, gs_part_job *job)
 {
     meta m = {.says = "/meta.json: num_nodes"};
-    gs_status st;
 
     gs_part__arrays_warn(in->path, "", npy_arrays, job);
-    if ((st = meta_load(&m, in->path)) != GS_OK ||
-        (st = gs_part__arrays_open(in, job, in->path, npy_arrays)) != GS_OK ||
-        (st = open_labels(in, job->opt->task)) != GS_OK || (st = open_named(in, job, &m)) != GS_OK)
-        return st;
-    if (is_there(&in->indptr) &&
-        ((st = gs_part__file_open(&in->indices, in->path, "features_indices.npy", true)) != GS_OK ||
-         (st = gs_part__file_open(&in->data, in->path, "features_data.npy", true)) != GS_OK))
-        return st;
-    if ((st = check_all(in, &m)) != GS_OK || (st = gs_part__named_check(in, in->vertices, false)) != GS_OK ||
-        (st = gs_part__named_check(in, in->edges, true)) != GS_OK)
-        return st;
+    GS_TRY(meta_load(&m, in->path));
+    GS_TRY(gs_part__arrays_open(in, job, in->path, npy_arrays));
+    GS_TRY(open_labels(in, job->opt->task));
+    GS_TRY(open_named(in, job, &m));
+    if (is_there(&in->indptr)) {
+        GS_TRY(gs_part__file_open(&in->indices, in->path, "features_indices.npy", true));
+        GS_TRY(gs_part__file_open(&in->data, in->path, "features_data.npy", true));
+    }
+    GS_TRY(check_all(in, &m));
+    GS_TRY(gs_part__named_check(in, in->vertices, false));
+    GS_TRY(gs_part__named_check(in, in->edges, true));
     return check_links(in);
 }
 

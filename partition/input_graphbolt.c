@@ -317,21 +317,21 @@ static gs_status read_relation(graphbolt *g, tree_node one)
 static gs_status read_types(graphbolt *g, tree_node nodes, tree_node edges)
 {
     const yaml_tree *const y = g->yaml;
-    gs_status st = gs_part__types_make(&g->types, g->in->path);
 
-    for (uint64_t k = 0; k < tree_length(y, nodes) && st == GS_OK; k++) {
+    GS_TRY(gs_part__types_make(&g->types, g->in->path));
+    for (uint64_t k = 0; k < tree_length(y, nodes); k++) {
         const tree_node one = tree_item(y, nodes, k);
         const char *const name = tree_word(y, tree_get(y, one, "type"));
         uint32_t type = 0;
         if (name == NULL)
             return tree_wrong(y, one, "a type of vertices has no name (type)");
-        if ((st = gs_part__type_find(&type, &g->types, name, true, y->path)) == GS_OK)
-            st = tree_number(y, &g->types.table->type[type].vertices, tree_get(y, one, "num"),
-                             "the number of vertices (num)");
+        GS_TRY(gs_part__type_find(&type, &g->types, name, true, y->path));
+        GS_TRY(tree_number(y, &g->types.table->type[type].vertices, tree_get(y, one, "num"),
+                           "the number of vertices (num)"));
     }
-    for (uint64_t k = 0; k < tree_length(y, edges) && st == GS_OK; k++)
-        st = read_relation(g, tree_item(y, edges, k));
-    return st;
+    for (uint64_t k = 0; k < tree_length(y, edges); k++)
+        GS_TRY(read_relation(g, tree_item(y, edges, k)));
+    return GS_OK;
 }
 
 static gs_status read_edges(graphbolt *g, tree_node graph)
@@ -377,11 +377,12 @@ static tree_node choose_features(const graphbolt *g, tree_node list, const char 
 static gs_status open_features(graphbolt *g, gs_part_file *f, tree_node list, const char *domain, const char *type)
 {
     const tree_node chosen = choose_features(g, list, domain, type);
-    const gs_status st = chosen != 0 ? open_file(g, f, chosen, GS_F32) : GS_OK;
 
-    if (st == GS_OK && f->npy.fd >= 0 && strcmp(domain, "node") == 0)
+    if (chosen != 0)
+        GS_TRY(open_file(g, f, chosen, GS_F32));
+    if (f->npy.fd >= 0 && strcmp(domain, "node") == 0)
         f->npy.dims = 2; /* [N] is one column */
-    return st;
+    return GS_OK;
 }
 
 /* Is it one of those that are read? */
@@ -397,7 +398,6 @@ static gs_status read_features(graphbolt *g, tree_node list)
     const yaml_tree *const y = g->yaml;
     const gs_type_table *const t = g->types.table;
     char name[3 * GS_TYPE_NAME_BYTES];
-    gs_status st = GS_OK;
 
     for (uint64_t k = 0; k < tree_length(y, list); k++) {
         const tree_node one = tree_item(y, list, k);
@@ -406,20 +406,20 @@ static gs_status read_features(graphbolt *g, tree_node list)
             gs_part__warn(g->job, "%s/" NAME ": line %lu: the features '%.64s' are not read", g->in->path,
                           tree_line(y, one), word != NULL ? word : "without a name");
     }
-    if (t == NULL)
-        return (st = open_features(g, &g->in->feature, list, "node", NULL)) == GS_OK
-                   ? open_features(g, &g->in->edge_feature, list, "edge", NULL)
-                   : st;
-    for (uint32_t k = 0; k < t->types && st == GS_OK; k++)
-        st = open_features(g, &gs_part__type_part(&g->types, k)->feature, list, "node", t->type[k].name);
-    for (uint32_t k = 0; k < t->relations && st == GS_OK; k++) {
+    if (t == NULL) {
+        GS_TRY(open_features(g, &g->in->feature, list, "node", NULL));
+        return open_features(g, &g->in->edge_feature, list, "edge", NULL);
+    }
+    for (uint32_t k = 0; k < t->types; k++)
+        GS_TRY(open_features(g, &gs_part__type_part(&g->types, k)->feature, list, "node", t->type[k].name));
+    for (uint32_t k = 0; k < t->relations; k++) {
         gs_part_input *const part = gs_part__relation_part(&g->types, k);
         snprintf(name, sizeof(name), "%s:%s:%s", t->type[t->relation[k].source].name, t->relation[k].name,
                  t->type[t->relation[k].destination].name);
-        if ((st = open_features(g, &part->edge_feature, list, "edge", name)) == GS_OK)
-            st = gs_part__edges_check(part);
+        GS_TRY(open_features(g, &part->edge_feature, list, "edge", name));
+        GS_TRY(gs_part__edges_check(part));
     }
-    return st;
+    return GS_OK;
 }
 
 /* Whose vertices a set is of: one type for all sets. */
@@ -473,17 +473,16 @@ static gs_status read_tasks(graphbolt *g, tree_node tasks)
     static const char *const keys[] = {"name", "num_classes", "train_set", "validation_set", "test_set", NULL};
     static const char *const sets[] = {"train_set", "validation_set", "test_set"};
     const tree_node task = tree_item(g->yaml, tasks, 0);
-    gs_status st = tree_number(g->yaml, &g->classes, tree_get(g->yaml, task, "num_classes"),
-                                        "num_classes");
 
+    GS_TRY(tree_number(g->yaml, &g->classes, tree_get(g->yaml, task, "num_classes"), "num_classes"));
     tree_warn_of_keys(g->yaml, task, keys, g->job);
     if (tree_length(g->yaml, tasks) > 1)
         gs_part__warn(g->job, "%s/" NAME ": line %lu: the first task is read, the others are not", g->in->path,
                       tree_line(g->yaml, tasks));
-    for (int i = 0; i < 3 && st == GS_OK; i++)
+    for (int i = 0; i < 3; i++)
         if (tree_get(g->yaml, task, sets[i]) != 0)
-            st = read_set(g, i, tree_get(g->yaml, task, sets[i]));
-    return st;
+            GS_TRY(read_set(g, i, tree_get(g->yaml, task, sets[i])));
+    return GS_OK;
 }
 
 /* -- labels of splits to labels of all vertices ---------------------------------------- */

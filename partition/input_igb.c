@@ -86,15 +86,15 @@ static gs_status look_at_labels(looks *k, const gs_part_file *f)
 {
     const uint64_t words = f->npy.data_bytes / 4;
     GS_FREED uint32_t *const word = gs_malloc_array(LOOK_WORDS, sizeof(*word));
-    gs_status st = word != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", f->path);
 
     *k = (looks){.f32 = true, .i32 = true, .i64 = words % 2 == 0};
-    for (uint64_t at = 0; at < words && !k->says && st == GS_OK; at += LOOK_WORDS) {
+    GS_NEED(word != NULL, "%s: no memory to read it", f->path);
+    for (uint64_t at = 0; at < words && !k->says; at += LOOK_WORDS) {
         const uint64_t count = GS_MIN(LOOK_WORDS, words - at);
-        if ((st = gs_pread_exact(f->npy.fd, word, count * 4, at * 4, f->path)) == GS_OK)
-            look_at_words(k, word, count - count % 2);
+        GS_TRY(gs_pread_exact(f->npy.fd, word, count * 4, at * 4, f->path));
+        look_at_words(k, word, count - count % 2);
     }
-    return st;
+    return GS_OK;
 }
 
 /* `rows`: of the features, 0 where they do not say. */
@@ -145,15 +145,14 @@ static gs_status shape_plain(gs_part_input *in, bool plain_labels, bool plain_fe
     const gs_npy *const f = &in->feature.npy;
     const uint64_t bytes = in->label.npy.data_bytes;
     uint64_t rows = f->fd < 0 ? 0 : f->shape[0];
-    gs_status st = GS_OK;
 
     if (plain_features) {
         rows = f->shape[0] % WIDTH == 0 ? f->shape[0] / WIDTH : 0;
         rows = bytes == rows * 4 || bytes == rows * 8 ? rows : 0;
     }
     if (plain_labels)
-        st = shape_labels(in, rows);
-    return st == GS_OK && plain_features ? shape_features(in) : st;
+        GS_TRY(shape_labels(in, rows));
+    return plain_features ? shape_features(in) : GS_OK;
 }
 
 /* A mask of n vertices, true in [from, to). */
@@ -161,13 +160,14 @@ static gs_status make_split(gs_part_file *f, const gs_part_job *job, const char 
                             uint64_t n)
 {
     GS_ENDS(gs_part__made_free) gs_made m = {0};
-    gs_status st;
 
-    if ((st = gs_part__made_begin(&m, f, job, gs_strdup(name))) == GS_OK &&
-        (st = gs_part__made_fill(&m, 0, from)) == GS_OK && (st = gs_part__made_fill(&m, 1, to - from)) == GS_OK &&
-        (st = gs_part__made_fill(&m, 0, n - to)) == GS_OK && (st = gs_part__made_end(&m, GS_U8, n, 1)) == GS_OK)
-        f->npy.truth = true;
-    return st;
+    GS_TRY(gs_part__made_begin(&m, f, job, gs_strdup(name)));
+    GS_TRY(gs_part__made_fill(&m, 0, from));
+    GS_TRY(gs_part__made_fill(&m, 1, to - from));
+    GS_TRY(gs_part__made_fill(&m, 0, n - to));
+    GS_TRY(gs_part__made_end(&m, GS_U8, n, 1));
+    f->npy.truth = true;
+    return GS_OK;
 }
 
 static gs_status make_splits(gs_part_input *in, const gs_part_job *job, bool few)
@@ -203,17 +203,18 @@ gs_status gs_part__igb_vertices(gs_part_input *part, gs_part_job *job, const cha
 {
     GS_FREED char *const folder = gs_path_join(processed, type);
     bool plain = false;
-    gs_status st;
 
     GS_NEED(folder != NULL, "%s: no memory for a path", processed);
     if (strcmp(type, "paper") == 0)
-        st = read_papers(part, job, processed);
-    else if ((st = open_array(&part->feature, folder, "node_feat.npy", &plain)) == GS_OK && plain)
-        st = shape_features(part);
-    if (st == GS_OK && part->feature.npy.fd < 0)
-        st = gs_fail(GS_ENOTFOUND, "%s: there is no such file; each type of IGB's vertices has features: download it",
-                     part->feature.path);
-    return st;
+        GS_TRY(read_papers(part, job, processed));
+    else
+        GS_TRY(open_array(&part->feature, folder, "node_feat.npy", &plain));
+    if (plain)
+        GS_TRY(shape_features(part));
+    if (part->feature.npy.fd < 0)
+        return gs_fail(GS_ENOTFOUND, "%s: there is no such file; each type of IGB's vertices has features: download it",
+                       part->feature.path);
+    return GS_OK;
 }
 
 static gs_status igb_read(gs_part_input *in, gs_part_job *job)

@@ -55,22 +55,25 @@ static gs_status read_format(gs_part_input *in, const char *p)
 static gs_status look_for_konect(gs_part_input *in, const gs_part_job *job, uint32_t *columns)
 {
     GS_ENDS(gs_part__lines_close) gs_lines l = {0};
-    char *text = NULL;
-    gs_status st = gs_part__lines_open(&l, job, in->path);
+    char *text;
 
     *columns = 0;
     in->konect = in->undirected = false;
-    while (st == GS_OK && *columns == 0 && (st = gs_part__lines_next(&l, &text)) == GS_OK && text != NULL) {
+    GS_TRY(gs_part__lines_open(&l, job, in->path));
+    while (*columns == 0) {
+        GS_TRY(gs_part__lines_next(&l, &text));
+        if (text == NULL)
+            return GS_OK;
         const char *p = gs_part__skip_blanks(text);
         if (l.line.number == 1 && *p == '%')
-            st = read_format(in, gs_part__skip_blanks(p + 1));
+            GS_TRY(read_format(in, gs_part__skip_blanks(p + 1)));
         for (; !gs_part__is_comment(p) && *p != '\0'; ++*columns) {
             while (*p != '\0' && !gs_part__is_blank(*p))
                 p++;
             p = gs_part__skip_blanks(p);
         }
     }
-    return st;
+    return GS_OK;
 }
 
 /* ---- columns ------------------------------------------------------------------------ */
@@ -359,33 +362,31 @@ static gs_status read_row(gs_edge_block *b, const gs_line *l, const char **end)
     float weight = 1;
     uint32_t c = 0;
     bool both = false;
-    gs_status st = GS_OK;
 
     if (is_comment(l->text, '\n')) {
         *end = strchr(l->text, '\n');
         return GS_OK;
     }
-    for (const char *p = l->text; p != NULL && st == GS_OK; c++) {
+    for (const char *p = l->text; p != NULL; c++) {
         *end = take_field(&field, p, t->delimiter, &p);
         if (c == t->columns)
             return gs_part__line_wrong(l, field.at, "more columns than the first line has");
-        if (t->what[c] != UNREAD && (st = check_quotes(&field, l, t->delimiter)) != GS_OK)
-            break;
+        if (t->what[c] != UNREAD)
+            GS_TRY(check_quotes(&field, l, t->delimiter));
         if (t->what[c] == SOURCE || t->what[c] == DESTINATION)
             ends[t->what[c] == DESTINATION] = field;
         else if (t->what[c] == TYPE)
-            st = take_type(&type, &field, l, b->lines->in->relations);
+            GS_TRY(take_type(&type, &field, l, b->lines->in->relations));
         else if (t->what[c] == WEIGHT)
-            st = take_weight(&weight, &field, l);
+            GS_TRY(take_weight(&weight, &field, l));
         else if (t->what[c] == DIRECTION && !take_direction(&both, &field))
-            st = gs_part__line_wrong(l, field.at, "neither Directed nor Undirected, which the lines before are");
+            return gs_part__line_wrong(l, field.at, "neither Directed nor Undirected, which the lines before are");
     }
-    if (st != GS_OK)
-        return st;
     if (c < t->columns)
         return gs_part__line_wrong(l, l->text, "fewer columns than the first line has");
-    if ((st = gs_part__reading_put(b, l, ends, weight, type)) != GS_OK || !both || is_loop(ends))
-        return st;
+    GS_TRY(gs_part__reading_put(b, l, ends, weight, type));
+    if (!both || is_loop(ends))
+        return GS_OK;
     return gs_part__reading_put(b, l, (gs_text_id[2]){ends[1], ends[0]}, weight, type);
 }
 
@@ -408,19 +409,17 @@ static gs_status look_at_edge(table *t, gs_lines *l, gs_part_input *in)
     gs_text_id field;
     uint32_t c = 0;
     bool both;
-    gs_status st = next_said(l);
 
-    if (st != GS_OK)
-        return st;
-    for (const char *p = l->line.text; p != NULL && c < t->columns && st == GS_OK; c++) {
+    GS_TRY(next_said(l));
+    for (const char *p = l->line.text; p != NULL && c < t->columns; c++) {
         take_field(&field, p, t->delimiter, &p);
         if (t->what[c] == TYPE && take_direction(&both, &field))
             t->what[c] = DIRECTION;
         else if (t->what[c] == TYPE && in->relations == NULL && field.length > 0 && !may_be_number(field.at))
-            st = gs_part__relations_make(&in->relations, in->path);
+            GS_TRY(gs_part__relations_make(&in->relations, in->path));
     }
     gs_part__lines_back(l);
-    return st;
+    return GS_OK;
 }
 
 /* The first line that is no comment: names of columns, or an edge, which comes again. */
@@ -465,10 +464,10 @@ static gs_status read_columns(gs_text_reading *r)
 static gs_status csv_read(gs_part_input *in, gs_part_job *job)
 {
     uint32_t columns;
-    gs_status st = look_for_konect(in, job, &columns); /* whatever .format says */
-    if (st != GS_OK || (st = gs_part__text_read(in, job, read_columns)) != GS_OK || in->relations == NULL)
-        return st;
-    return gs_part__relations_order(in->relations, job);
+
+    GS_TRY(look_for_konect(in, job, &columns)); /* whatever .format says */
+    GS_TRY(gs_part__text_read(in, job, read_columns));
+    return in->relations == NULL ? GS_OK : gs_part__relations_order(in->relations, job);
 }
 
 /* ---- two columns -------------------------------------------------------------------- */
@@ -533,14 +532,12 @@ static const char *const triple_files[GS_LINK_SPLITS] = {"train.txt", "valid.txt
 static gs_status read_more(gs_text_reading *r, const char *path, table *t, bool first)
 {
     GS_ENDS(gs_part__lines_close) gs_lines l = {0};
-    gs_status st = gs_part__lines_open(&l, r->lines.job, path);
 
-    if (st == GS_OK && first) {
-        st = read_first(r, &l, t);
-    } else if (st == GS_OK && (st = next_said(&l)) == GS_OK && !(t->header && has_header(l.line.text))) {
+    GS_TRY(gs_part__lines_open(&l, r->lines.job, path));
+    GS_TRY(first ? read_first(r, &l, t) : next_said(&l));
+    if (!first && !(t->header && has_header(l.line.text)))
         gs_part__lines_back(&l);
-    }
-    return st == GS_OK ? gs_part__reading_lines(r, &l) : st;
+    return gs_part__reading_lines(r, &l);
 }
 
 static gs_status read_triples(gs_text_reading *r)
@@ -593,18 +590,16 @@ static gs_status make_pairs(gs_part_input *in, const gs_part_job *job, gs_sort_c
     const uint64_t count = in->held_out[split - 1];
     GS_ENDS(gs_part__made_free) gs_made pairs = {0};
     GS_ENDS(gs_part__made_free) gs_made type = {0};
-    gs_status st;
+    const char *const name = triple_files[split];
 
     if (count == 0)
         return GS_OK;
-    if ((st = gs_part__made_begin(&pairs, &in->link[split], job, gs_path_join(in->path, triple_files[split]))) ==
-            GS_OK &&
-        (!in->typed || (st = gs_part__made_begin(&type, &in->link_type[split], job,
-                                                 gs_path_join(in->path, triple_files[split]))) == GS_OK) &&
-        (st = take_records(in, at, count, &pairs, &type)) == GS_OK &&
-        (st = gs_part__made_end(&pairs, GS_U32, count, 2)) == GS_OK && in->typed)
-        st = gs_part__made_end(&type, GS_U32, count, 1);
-    return st;
+    GS_TRY(gs_part__made_begin(&pairs, &in->link[split], job, gs_path_join(in->path, name)));
+    if (in->typed)
+        GS_TRY(gs_part__made_begin(&type, &in->link_type[split], job, gs_path_join(in->path, name)));
+    GS_TRY(take_records(in, at, count, &pairs, &type));
+    GS_TRY(gs_part__made_end(&pairs, GS_U32, count, 2));
+    return in->typed ? gs_part__made_end(&type, GS_U32, count, 1) : GS_OK;
 }
 
 static gs_status triples_read(gs_part_input *in, gs_part_job *job)

@@ -313,7 +313,6 @@ static gs_status pass(void *context, const gs_text_block *text, void *own)
     metis *const m = context;
     metis_block *const b = own;
     const place before = m->at;
-    gs_status st;
 
     if (fits(m, b)) {
         for (uint64_t i = 0; i < b->edges.count; i++)
@@ -321,8 +320,8 @@ static gs_status pass(void *context, const gs_text_block *text, void *own)
         m->at = b->end;
         m->at.vertex += before.vertex;
         m->at.line.number += before.line.number;
-    } else if ((st = read_block(m, &m->at, &b->edges, text)) != GS_OK) {
-        return st;
+    } else {
+        GS_TRY(read_block(m, &m->at, &b->edges, text));
     }
     return gs_part__edge_block_end(m->in, &b->edges);
 }
@@ -333,13 +332,12 @@ static gs_status read_vertices(metis *m, gs_part_job *job, gs_lines *l)
                                    .own_bytes = sizeof(metis_block), .parse = parse, .pass = pass,
                                    .release = gs_part__edge_block_release};
     const gs_part_input *const in = m->in;
-    gs_status st = GS_OK;
 
     m->at.line = l->line;
     m->at.line.number++;
     GS_TRY(gs_part__text_blocks(l, job, &reader));
-    if (m->at.count > 0 && (st = end_line(m, &m->at, m->at.line.text)) != GS_OK) /* the last line has no newline */
-        return st;
+    if (m->at.count > 0) /* the last line has no newline */
+        GS_TRY(end_line(m, &m->at, m->at.line.text));
     if (m->at.vertex != m->vertices)
         return gs_fail(GS_EFORMAT, "%s: ends after the lines of %lu vertices; its first line says %lu", in->path,
                        m->at.vertex, m->vertices);

@@ -67,18 +67,17 @@ static gs_status take_member(gs_npz *z)
 static gs_status read_directory(gs_npz *z)
 {
     unz_global_info64 all;
-    gs_status st = GS_OK;
 
     if (unzGetGlobalInfo64(z->zip, &all) != UNZ_OK || all.number_entry == 0 || all.number_entry > MOST_MEMBERS)
         return damaged(z, "its directory lists no arrays, or more than 4096");
-    if ((z->member = gs_calloc(all.number_entry, sizeof(*z->member))) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the names of its arrays", z->path);
+    GS_NEED((z->member = gs_calloc(all.number_entry, sizeof(*z->member))) != NULL,
+            "%s: no memory for the names of its arrays", z->path);
     int rc = unzGoToFirstFile(z->zip);
-    while (rc == UNZ_OK && z->count < all.number_entry && (st = take_member(z)) == GS_OK)
-        rc = unzGoToNextFile(z->zip);
-    if (st == GS_OK && (z->count != all.number_entry || rc != UNZ_END_OF_LIST_OF_FILE))
-        st = damaged(z, "its directory cannot be read");
-    return st;
+    for (; rc == UNZ_OK && z->count < all.number_entry; rc = unzGoToNextFile(z->zip))
+        GS_TRY(take_member(z));
+    if (z->count != all.number_entry || rc != UNZ_END_OF_LIST_OF_FILE)
+        return damaged(z, "its directory cannot be read");
+    return GS_OK;
 }
 
 gs_status gs_part__npz_open(gs_npz **out, const char *path)
@@ -159,20 +158,18 @@ static gs_status in_place(gs_part_file *f, gs_npz *z, const member *m)
 static gs_status unpack_pieces(gs_made *made, gs_npz *z, const member *m, gs_part_job *job, void *piece)
 {
     uint64_t done = 0;
-    int got = 0;
-    gs_status st = GS_OK;
+    int got;
 
-    while (st == GS_OK && (got = unzReadCurrentFile(z->zip, piece, PIECE_BYTES)) > 0) {
+    while ((got = unzReadCurrentFile(z->zip, piece, PIECE_BYTES)) > 0) {
         done += (uint64_t)got;
-        st = done <= m->bytes ? gs_part__made_put(made, piece, (uint64_t)got) : damaged(z, "an array is too long");
+        GS_TRY(done <= m->bytes ? gs_part__made_put(made, piece, (uint64_t)got) : damaged(z, "an array is too long"));
         gs_part__tick(job, "unpacking arrays", (double)done / (double)GS_MAX(m->bytes, 1));
-        if (st == GS_OK)
-            st = gs_part__job_result(job);
+        GS_TRY(gs_part__job_result(job));
     }
-    if (st == GS_OK && (got < 0 || done != m->bytes))
-        st = gs_fail(GS_EFORMAT, "%s/%s.npy: its packed data are damaged near byte %lu; fetch or save it again",
-                     z->path, m->name, done);
-    return st;
+    if (got < 0 || done != m->bytes)
+        return gs_fail(GS_EFORMAT, "%s/%s.npy: its packed data are damaged near byte %lu; fetch or save it again",
+                       z->path, m->name, done);
+    return GS_OK;
 }
 
 static gs_status unpack(gs_part_file *f, gs_npz *z, const member *m, gs_part_job *job)
@@ -273,19 +270,18 @@ static gs_status load_entries(walk *w, uint64_t at)
 static gs_status put_rows(walk *w)
 {
     uint64_t at = 0, end = 0;
-    gs_status st = gs_csr__bound(&w->r, 0, 0, &end);
 
-    for (uint64_t row = 0; row < w->in->vertices && st == GS_OK; row++) {
-        if ((st = gs_csr__bound(&w->r, row + 1, at, &end)) != GS_OK)
-            break;
-        for (; at < end && st == GS_OK; at++) {
-            if (at >= w->r.from + w->r.have && (st = load_entries(w, at)) != GS_OK)
-                break;
+    GS_TRY(gs_csr__bound(&w->r, 0, 0, &end));
+    for (uint64_t row = 0; row < w->in->vertices; row++) {
+        GS_TRY(gs_csr__bound(&w->r, row + 1, at, &end));
+        for (; at < end; at++) {
+            if (at >= w->r.from + w->r.have)
+                GS_TRY(load_entries(w, at));
             const uint64_t k = at - w->r.from;
-            st = gs_part__text_put(w->in, row, (uint64_t)w->r.column[k], w->in->weighted ? w->r.value[k] : 1, 0);
+            GS_TRY(gs_part__text_put(w->in, row, (uint64_t)w->r.column[k], w->in->weighted ? w->r.value[k] : 1, 0));
         }
     }
-    return st;
+    return GS_OK;
 }
 
 /* Entry (i, j) of the square matrix of in->vertices rows is the edge i -> j, in the order of the file; its value is the

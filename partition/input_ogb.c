@@ -54,23 +54,20 @@ static gs_status read_count(uint64_t *out, const gs_part_input *in, gs_part_job 
 static gs_status find_split(char **out, const char *path)
 {
     GS_FREED char *const split = gs_path_join(path, "split");
-    gs_status st = GS_OK;
 
     *out = NULL;
     GS_NEED(split != NULL, "%s: no memory for a path", path);
     GS_ENDS(gs_closedir_at) DIR *const d = opendir(split);
-    for (const struct dirent *e; d != NULL && st == GS_OK && (e = readdir(d)) != NULL;) {
-        char *const folder = gs_path_join(split, e->d_name);
-        if (e->d_name[0] == '.' || folder == NULL || !gs_path_is_dir(folder)) {
-            gs_free(folder);
+    for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+        GS_FREED char *folder = gs_path_join(split, e->d_name);
+        if (e->d_name[0] == '.' || folder == NULL || !gs_path_is_dir(folder))
             continue;
-        }
         if (*out != NULL)
-            st = gs_fail(GS_EFORMAT, "%s: has more than one way to split; move all but one away", split);
-        gs_free(*out);
+            return gs_fail(GS_EFORMAT, "%s: has more than one way to split; move all but one away", split);
         *out = folder;
+        folder = NULL;
     }
-    return st;
+    return GS_OK;
 }
 
 /* Warns of files that nothing reads, and of edges that the ogb package would add. */
@@ -256,26 +253,24 @@ typedef struct lines {
 
 static gs_status read_lines(lines *out, const char *folder, gs_part_job *job, const char *name)
 {
-    gs_stream *stream = NULL;
+    GS_ENDS(gs_part__stream_close_at) gs_stream *stream = NULL;
     uint64_t got = 0;
-    gs_status st;
 
     *out = (lines){.path = gs_path_join(folder, name), .text = gs_calloc(SMALL_BYTES + 1, 1)};
     GS_NEED(out->path != NULL && out->text != NULL, "%s: no memory to read it", folder);
-    if ((st = gs_part__stream_open(&stream, out->path, job->memory)) == GS_OK)
-        st = gs_part__stream_read(stream, out->text, SMALL_BYTES, &got);
-    gs_part__stream_close(stream);
-    if (st == GS_OK && got == SMALL_BYTES)
+    GS_TRY(gs_part__stream_open(&stream, out->path, job->memory));
+    GS_TRY(gs_part__stream_read(stream, out->text, SMALL_BYTES, &got));
+    if (got == SMALL_BYTES)
         return gs_fail(GS_EFORMAT, "%s: is longer than a list of types", out->path);
     char *rest = out->text;
-    for (char *line; st == GS_OK && (line = strsep(&rest, "\r\n")) != NULL;) {
+    for (char *line; (line = strsep(&rest, "\r\n")) != NULL;) {
         if (*line == '\0')
             continue;
         if (out->count == MOST_LINES)
             return gs_fail(GS_EUNSUPPORTED, "%s: has more than %u lines", out->path, MOST_LINES);
         out->line[out->count++] = line;
     }
-    return st;
+    return GS_OK;
 }
 
 static void lines_free(lines *l)
@@ -342,20 +337,21 @@ static gs_status read_values(typed_folder *f, has *by_type, const char *folder, 
 static gs_status read_vertices(typed_folder *f)
 {
     gs_npz *const counts = f->archive[VERTEX_COUNTS];
-    gs_status st = counts == NULL ? read_values(f, NULL, f->in->path, NODES) : GS_OK;
 
-    for (uint64_t k = 0; counts != NULL && k < gs_part__npz_count(counts) && st == GS_OK; k++) {
+    if (counts == NULL)
+        GS_TRY(read_values(f, NULL, f->in->path, NODES));
+    for (uint64_t k = 0; counts != NULL && k < gs_part__npz_count(counts); k++) {
         uint64_t n = 0;
-        if ((st = npz_count(&n, counts, f->job, gs_part__npz_name(counts, k))) == GS_OK)
-            st = add_type(f, gs_part__npz_name(counts, k), n, f->archive_path[VERTEX_COUNTS]);
+        GS_TRY(npz_count(&n, counts, f->job, gs_part__npz_name(counts, k)));
+        GS_TRY(add_type(f, gs_part__npz_name(counts, k), n, f->archive_path[VERTEX_COUNTS]));
     }
     qsort(f->t.table->type, f->t.table->types, sizeof(f->t.table->type[0]), by_name);
-    for (size_t k = 0; k < FAMILIES && st == GS_OK; k++) {
+    for (size_t k = 0; k < FAMILIES; k++) {
         const char *const folder = k == SPLITS ? f->split : f->in->path;
         if (folder != NULL && gs_path_has(folder, families[k].says))
-            st = read_values(f, f->has[k], folder, families[k].says);
+            GS_TRY(read_values(f, f->has[k], folder, families[k].says));
     }
-    return st;
+    return GS_OK;
 }
 
 /* -- relations */
@@ -467,19 +463,19 @@ static gs_status read_family(typed_folder *f, size_t k, uint32_t type)
     gs_part_input *const part = gs_part__type_part(&f->t, type);
     GS_FREED char *const all = k == SPLITS ? gs_strdup(f->split) : gs_path_join(f->in->path, families[k].folder);
     GS_FREED char *const folder = all != NULL ? gs_path_join(all, f->t.table->type[type].name) : NULL;
-    gs_status st = folder != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory for a path", f->in->path);
-    const bool there = folder != NULL && gs_path_is_dir(folder);
 
+    GS_NEED(folder != NULL, "%s: no memory for a path", f->in->path);
+    const bool there = gs_path_is_dir(folder);
     if (there && f->has[k][type] == HAS_NONE)
         gs_part__warn(f->job, "%s: is not read; %s says that its type has none", folder, families[k].says);
-    else if (st == GS_OK && (there || f->has[k][type] == HAS_THEM)) {
+    else if (there || f->has[k][type] == HAS_THEM) {
         gs_part__arrays_warn(folder, "", families[k].tables, f->job);
-        st = gs_part__arrays_open(part, f->job, folder, families[k].tables);
-        for (const gs_part_array *a = families[k].tables; a->name != NULL && st == GS_OK; a++)
+        GS_TRY(gs_part__arrays_open(part, f->job, folder, families[k].tables));
+        for (const gs_part_array *a = families[k].tables; a->name != NULL; a++)
             if (((const gs_part_file *)(const void *)((const char *)part + a->role))->npy.fd < 0)
-                st = missing(f, k, type, folder, a->name);
+                return missing(f, k, type, folder, a->name);
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status read_type(typed_folder *f, uint32_t type)
@@ -487,18 +483,17 @@ static gs_status read_type(typed_folder *f, uint32_t type)
     gs_part_input *const part = gs_part__type_part(&f->t, type);
     const char *const name = f->t.table->type[type].name;
     gs_npz *const features = f->archive[VERTEX_FEATURES], *const labels = f->archive[VERTEX_LABELS];
-    gs_status st = GS_OK;
 
     if (features != NULL)
-        st = gs_part__npz_array(&part->feature, features, f->job, name);
-    if (labels != NULL && st == GS_OK)
-        st = gs_part__npz_array(&part->label, labels, f->job, name);
-    for (size_t k = f->archive[EDGES] != NULL ? SPLITS : FEATURES; k < FAMILIES && st == GS_OK; k++)
+        GS_TRY(gs_part__npz_array(&part->feature, features, f->job, name));
+    if (labels != NULL)
+        GS_TRY(gs_part__npz_array(&part->label, labels, f->job, name));
+    for (size_t k = f->archive[EDGES] != NULL ? SPLITS : FEATURES; k < FAMILIES; k++)
         if (k != SPLITS || f->split != NULL)
-            st = read_family(f, k, type);
+            GS_TRY(read_family(f, k, type));
     if (part->feature.npy.fd >= 0)
         part->feature.npy.dims = 2;
-    return st;
+    return GS_OK;
 }
 
 /* -- the whole */
@@ -532,33 +527,30 @@ static gs_status open_archives(typed_folder *f)
 
 static gs_status read_typed(typed_folder *f)
 {
-    gs_status st = find_split(&f->split, f->in->path);
-
+    GS_TRY(find_split(&f->split, f->in->path));
     gs_part__arrays_warn(f->in->path, "raw", typed_files, f->job);
     if (f->split != NULL)
         gs_part__arrays_warn(f->split, "", split_files, f->job);
-    if (st != GS_OK || (!gs_path_has(f->in->path, TRIPLETS) && (st = open_archives(f)) != GS_OK) ||
-        (st = gs_part__types_make(&f->t, f->in->path)) != GS_OK || (st = read_vertices(f)) != GS_OK)
-        return st;
-    for (size_t k = 0; k < ARCHIVES && st == GS_OK; k++)
-        st = check_members(f, k);
-    if (st == GS_OK)
-        st = read_relations(f);
-    for (uint32_t k = 0; k < f->t.table->types && st == GS_OK; k++)
-        st = read_type(f, k);
-    return st == GS_OK ? gs_part__types_join(f->in, f->job, &f->t) : st;
+    if (!gs_path_has(f->in->path, TRIPLETS))
+        GS_TRY(open_archives(f));
+    GS_TRY(gs_part__types_make(&f->t, f->in->path));
+    GS_TRY(read_vertices(f));
+    for (size_t k = 0; k < ARCHIVES; k++)
+        GS_TRY(check_members(f, k));
+    GS_TRY(read_relations(f));
+    for (uint32_t k = 0; k < f->t.table->types; k++)
+        GS_TRY(read_type(f, k));
+    return gs_part__types_join(f->in, f->job, &f->t);
 }
 
 static gs_status ogb_types_read(gs_part_input *in, gs_part_job *job)
 {
     GS_FREED typed_folder *const f = gs_calloc(1, sizeof(*f));
-    gs_status st = f != NULL ? GS_OK : gs_fail(GS_ENOMEM, "%s: no memory to read it", in->path);
 
-    if (st != GS_OK)
-        return st;
+    GS_NEED(f != NULL, "%s: no memory to read it", in->path);
     f->in = in;
     f->job = job;
-    st = read_typed(f);
+    const gs_status st = read_typed(f);
     gs_part__types_free(&f->t);
     for (size_t k = 0; k < ARCHIVES; k++) {
         gs_part__npz_close(f->archive[k]);

@@ -35,12 +35,11 @@ static int by_text(const void *a, const void *b) { return strcmp(a, b); }
 /* Names of the files NAME.npy in the folder, without the ending, in order; of others a warning. */
 static gs_status list_names(gs_part_named *out, const char *folder, const gs_part_job *job)
 {
-    DIR *const d = opendir(folder);
-    gs_status st = GS_OK;
+    GS_ENDS(gs_closedir_at) DIR *const d = opendir(folder);
 
     if (d == NULL)
         return gs_fail_errno(errno, "%s: cannot open", folder);
-    for (const struct dirent *e; st == GS_OK && (e = readdir(d)) != NULL;) {
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
         const size_t n = strlen(e->d_name);
         char name[GS_TYPE_NAME_BYTES];
         if (e->d_name[0] == '.')
@@ -52,17 +51,15 @@ static gs_status list_names(gs_part_named *out, const char *folder, const gs_par
         memcpy(name, e->d_name, GS_MIN(n - 4, sizeof(name) - 1));
         name[GS_MIN(n - 4, sizeof(name) - 1)] = '\0';
         if (n - 4 >= sizeof(name) || !gs_is_feature_name(name))
-            st = gs_fail(GS_EFORMAT, "%s/%s: '%.*s' is no name that a text could say: letters, digits and '_', at most "
-                         "%u, no digit first, and none of type, weight, x, in_degree, loops, loop_weight, gcn_norm",
-                         folder, e->d_name, (int)(n - 4), e->d_name, GS_TYPE_NAME_BYTES - 1);
-        else if (out->count == GS_MOST_NAMED_FEATURES)
-            st = gs_fail(GS_EUNSUPPORTED, "%s: has more than %u arrays", folder, GS_MOST_NAMED_FEATURES);
-        else
-            memcpy(out->name[out->count++], name, sizeof(name));
+            return gs_fail(GS_EFORMAT, "%s/%s: '%.*s' is no name that a text could say: letters, digits and '_', at "
+                           "most %u, no digit first, and none of type, weight, x, in_degree, loops, loop_weight, "
+                           "gcn_norm", folder, e->d_name, (int)(n - 4), e->d_name, GS_TYPE_NAME_BYTES - 1);
+        if (out->count == GS_MOST_NAMED_FEATURES)
+            return gs_fail(GS_EUNSUPPORTED, "%s: has more than %u arrays", folder, GS_MOST_NAMED_FEATURES);
+        memcpy(out->name[out->count++], name, sizeof(name));
     }
-    closedir(d);
     qsort(out->name, out->count, sizeof(out->name[0]), by_text);
-    return st;
+    return GS_OK;
 }
 
 static gs_status open_folder(gs_part_named **out, const gs_part_job *job, const char *path, const char *name)
@@ -89,8 +86,8 @@ static gs_status open_folder(gs_part_named **out, const gs_part_job *job, const 
 
 gs_status gs_part__named_open(gs_part_input *in, const gs_part_job *job, const char *folder)
 {
-    const gs_status st = open_folder(&in->named[0], job, folder, "features");
-    return st == GS_OK ? open_folder(&in->named[1], job, folder, "edge_features") : st;
+    GS_TRY(open_folder(&in->named[0], job, folder, "features"));
+    return open_folder(&in->named[1], job, folder, "edge_features");
 }
 
 gs_status gs_part__named_check(const gs_part_input *in, uint64_t rows, bool of_edges)
@@ -409,6 +406,8 @@ typedef struct ends {
     uint64_t at;
 } ends;
 
+static void ends_drop(ends *e) { gs_part__edge_block_free(&e->block); }
+
 static gs_status next_edges(ends *e, uint64_t most, gs_part_job *job)
 {
     const uint64_t count = GS_MIN(GS_MIN(PIECE, most), e->part->edges - e->at);
@@ -423,25 +422,25 @@ static gs_status next_edges(ends *e, uint64_t most, gs_part_job *job)
 static gs_status count_by_edges(const gs_part_types *t, const bool *said, gs_part_job *job)
 {
     gs_type_table *const table = t->table;
-    gs_status st = GS_OK;
 
-    for (uint32_t r = 0; r < table->relations && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < table->relations; r++) {
         const gs_relation *const rel = &table->relation[r];
-        ends e = {.part = gs_part__relation_part(t, r)};
+        GS_ENDS(ends_drop) ends e = {.part = gs_part__relation_part(t, r)};
         gs_part__relation_part(t, r)->vertices = UINT32_MAX - 1u; /* any id that a store could hold */
         if (said[rel->source] && said[rel->destination])
             continue;
-        st = gs_part__edge_block_make(&e.block, e.part, PIECE);
-        while (st == GS_OK && e.at < e.part->edges && (st = next_edges(&e, PIECE, job)) == GS_OK)
+        GS_TRY(gs_part__edge_block_make(&e.block, e.part, PIECE));
+        while (e.at < e.part->edges) {
+            GS_TRY(next_edges(&e, PIECE, job));
             for (uint64_t i = 0; i < e.block.count; i++) {
                 uint64_t *const u = &table->type[rel->source].vertices;
                 uint64_t *const v = &table->type[rel->destination].vertices;
                 *u = said[rel->source] ? *u : GS_MAX(*u, (uint64_t)e.block.src[i] + 1);
                 *v = said[rel->destination] ? *v : GS_MAX(*v, (uint64_t)e.block.dst[i] + 1);
             }
-        gs_part__edge_block_free(&e.block);
+        }
     }
-    return st;
+    return GS_OK;
 }
 
 /* Numbers the vertices of all types one behind the other. */
@@ -495,7 +494,6 @@ static gs_status put_edges(joining *j, const ends *e, uint32_t number, bool back
     const gs_vertex_type *const from = &j->t->table->type[back ? r->destination : r->source];
     const gs_vertex_type *const to = &j->t->table->type[back ? r->source : r->destination];
     const gs_part_edge_block *const b = &e->block;
-    gs_status st;
 
     for (uint64_t i = 0; i < b->count; i++) {
         if (b->src[i] >= from->vertices)
@@ -507,22 +505,22 @@ static gs_status put_edges(joining *j, const ends *e, uint32_t number, bool back
         j->number[i] = (uint16_t)number;
         j->weights[i] = b->weight != NULL ? b->weight[i] : 1.0f;
     }
-    if ((st = gs_part__made_put(&j->edge, j->pair, b->count * 2 * sizeof(*j->pair))) != GS_OK ||
-        (st = gs_part__made_put(&j->type, j->number, b->count * sizeof(*j->number))) != GS_OK || !j->in->weighted)
-        return st;
-    return gs_part__made_put(&j->weight, j->weights, b->count * sizeof(*j->weights));
+    GS_TRY(gs_part__made_put(&j->edge, j->pair, b->count * 2 * sizeof(*j->pair)));
+    GS_TRY(gs_part__made_put(&j->type, j->number, b->count * sizeof(*j->number)));
+    return j->in->weighted ? gs_part__made_put(&j->weight, j->weights, b->count * sizeof(*j->weights)) : GS_OK;
 }
 
 /* All edges of a part as those of the relation `number`. */
 static gs_status join_relation(joining *j, const gs_part_input *part, uint32_t number, bool back)
 {
-    ends e = {.part = part};
-    gs_status st = gs_part__edge_block_make(&e.block, part, PIECE);
+    GS_ENDS(ends_drop) ends e = {.part = part};
 
-    while (st == GS_OK && e.at < part->edges && (st = next_edges(&e, PIECE, j->job)) == GS_OK)
-        st = put_edges(j, &e, number, back);
-    gs_part__edge_block_free(&e.block);
-    return st;
+    GS_TRY(gs_part__edge_block_make(&e.block, part, PIECE));
+    while (e.at < part->edges) {
+        GS_TRY(next_edges(&e, PIECE, j->job));
+        GS_TRY(put_edges(j, &e, number, back));
+    }
+    return GS_OK;
 }
 
 static gs_status join_edge_features(joining *j, uint32_t relations, bool both)
@@ -730,22 +728,19 @@ static int by_name(const void *a, const void *b) { return strcmp(*(char *const *
 static gs_status list_folders(names *out, const char *path)
 {
     GS_ENDS(gs_closedir_at) DIR *const d = opendir(path);
-    gs_status st = GS_OK;
 
     out->count = 0;
-    for (const struct dirent *e; d != NULL && st == GS_OK && (e = readdir(d)) != NULL;) {
+    for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
         GS_FREED char *const folder = e->d_name[0] != '.' ? gs_path_join(path, e->d_name) : NULL;
-        if (folder != NULL && gs_path_is_dir(folder)) {
-            if (out->count == MOST_FOLDERS)
-                st = gs_fail(GS_EUNSUPPORTED, "%s: more than %u folders", path, MOST_FOLDERS);
-            else if ((out->name[out->count] = gs_strdup(e->d_name)) == NULL)
-                st = gs_fail(GS_ENOMEM, "%s: no memory for a name", path);
-            else
-                out->count++;
-        }
+        if (folder == NULL || !gs_path_is_dir(folder))
+            continue;
+        if (out->count == MOST_FOLDERS)
+            return gs_fail(GS_EUNSUPPORTED, "%s: more than %u folders", path, MOST_FOLDERS);
+        GS_NEED((out->name[out->count] = gs_strdup(e->d_name)) != NULL, "%s: no memory for a name", path);
+        out->count++;
     }
     qsort(out->name, out->count, sizeof(out->name[0]), by_name);
-    return st;
+    return GS_OK;
 }
 
 static void names_free(names *n)

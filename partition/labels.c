@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/philox.h"
 #include "base/size.h"
 #include "partition/integers.h"
@@ -269,22 +270,21 @@ static gs_status know(void *context, const void *values, uint64_t first, uint64_
 static gs_status load_rows(int32_t **known, gs_part_input *in, gs_part_job *job)
 {
     const uint64_t columns = in->label.npy.shape[1];
-    knowing w = {.in = in};
-    gs_status st;
+    GS_FREED int32_t *taken = gs_malloc_array(in->vertices, sizeof(*taken));
+    knowing w = {.in = in, .known = taken};
 
     if (columns > INT32_MAX)
         return gs_fail(GS_EFORMAT, "%s: has %lu columns of labels", in->label.path, columns);
     if (in->classes != 0 && in->task == GS_TRAIN_TASK_MULTILABEL && in->classes != columns)
         return gs_fail(GS_EFORMAT, "%s: has %lu columns, but there are said to be %u classes", in->label.path, columns,
                        in->classes);
-    if ((w.known = gs_malloc_array(in->vertices, sizeof(*w.known))) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for which vertices have labels", in->label.path);
-    if ((st = each_piece(&in->label, job, false, know, &w)) != GS_OK || !w.any) {
-        gs_free(w.known);
-        return st;
-    }
+    GS_NEED(taken != NULL, "%s: no memory for which vertices have labels", in->label.path);
+    GS_TRY(each_piece(&in->label, job, false, know, &w));
+    if (!w.any)
+        return GS_OK;
     in->classes = (uint32_t)columns;
-    *known = w.known;
+    *known = taken;
+    taken = NULL; /* now the caller's */
     return GS_OK;
 }
 
@@ -323,27 +323,22 @@ static gs_status label_piece(void *context, const void *piece, uint64_t first, u
 
 static gs_status load_classes(int32_t **labels, gs_part_input *in, gs_part_job *job)
 {
-    label_work w = {.in = in, .most = -1};
-    gs_status st;
+    GS_FREED int32_t *taken = gs_malloc_array(in->vertices, sizeof(*taken));
+    label_work w = {.in = in, .labels = taken, .most = -1};
 
     in->task = GS_TRAIN_TASK_CLASSIFY;
     if (in->label.npy.shape[1] != 1)
         return gs_fail(GS_EFORMAT, "%s: is %s [%lu, %lu]; of .task classify a vertex has one class, -1 for none",
                        in->label.path, gs_dtype_name(in->label.npy.dtype), in->label.npy.shape[0],
                        in->label.npy.shape[1]);
-    if ((w.labels = gs_malloc_array(in->vertices, sizeof(*w.labels))) == NULL)
-        return gs_fail(GS_ENOMEM, "%s: no memory for the labels", in->label.path);
-    if ((st = each_piece(&in->label, job, true, label_piece, &w)) != GS_OK) {
-        gs_free(w.labels);
-        return st;
-    }
+    GS_NEED(taken != NULL, "%s: no memory for the labels", in->label.path);
+    GS_TRY(each_piece(&in->label, job, true, label_piece, &w));
     if (in->classes == 0)
         in->classes = (uint32_t)(w.most + 1);
-    if (in->classes == 0) { /* not one vertex is labelled: no labels */
-        gs_free(w.labels);
-        w.labels = NULL;
-    }
-    *labels = w.labels;
+    if (in->classes == 0) /* not one vertex is labelled: no labels */
+        return GS_OK;
+    *labels = taken;
+    taken = NULL; /* now the caller's */
     return GS_OK;
 }
 
@@ -351,14 +346,12 @@ static gs_status load_classes(int32_t **labels, gs_part_input *in, gs_part_job *
  * labels a vertex. */
 gs_status gs_part__labels_load(int32_t **labels, gs_part_input *in, gs_part_job *job)
 {
-    gs_status st;
-
     if (in->label.npy.fd < 0)
         return GS_OK;
     if (job->opt->task != NULL)
         (void)gs_train_task_parse(&in->task, job->opt->task); /* gs_partition() has checked it */
-    else if ((st = label_task(&in->task, &in->label, job)) != GS_OK)
-        return st;
+    else
+        GS_TRY(label_task(&in->task, &in->label, job));
     if (job->opt->task == NULL && in->task == GS_TRAIN_TASK_REGRESS && in->note[0] == '\0')
         snprintf(in->note, sizeof(in->note), "labels are numbers to predict, as they are not whole");
     return in->task == GS_TRAIN_TASK_CLASSIFY ? load_classes(labels, in, job) : load_rows(labels, in, job);
@@ -446,14 +439,14 @@ static gs_status look_piece(void *context, const void *piece, uint64_t first, ui
  * one a vertex, are no list. Of fewer, the array's name decides, or nobody knows. */
 static gs_status find_mask(bool *mask, const split_work *w, gs_part_job *job)
 {
-    const char *const slash = strrchr(w->file->path, '/'), *const name = slash != NULL ? slash + 1 : w->file->path;
     const uint64_t n = w->in->label_vertices;
     mask_look k = {.fits = w->file->npy.shape[0] == n};
-    const gs_status st = k.fits ? each_piece(w->file, job, true, look_piece, &k) : GS_OK;
 
-    *mask = k.fits && (n > 2 || strstr(name, "mask") != NULL);
-    if (st != GS_OK || !k.fits)
-        return st;
+    if (k.fits)
+        GS_TRY(each_piece(w->file, job, true, look_piece, &k));
+    *mask = k.fits && (n > 2 || strstr(gs_path_name(w->file->path), "mask") != NULL);
+    if (!k.fits)
+        return GS_OK;
     if (!*mask && k.ones <= 1 && (n == 1 || k.ones == 1)) /* else an id is listed twice, which is said */
         return gs_fail(GS_EFORMAT, "%s: may be a mask of %lu vertices or a list of ids; save a mask as bool",
                        w->file->path, n);
@@ -483,27 +476,21 @@ static gs_status load_split(split_work *w, gs_part_job *job)
 gs_status gs_part__splits_load(uint8_t **split, uint64_t count[3], const gs_part_input *in,
                                const int32_t *labels, gs_part_job *job)
 {
-    split_work w = {.in = in, .labels = labels};
-    gs_status st = GS_OK;
-    bool any = false;
+    GS_FREED uint8_t *taken = NULL;
 
-    for (int i = 0; i < 3; i++)
-        any |= in->split[i].npy.fd >= 0;
-    if (!any)
-        return GS_OK;
-    GS_NEED((w.split = gs_calloc(in->vertices, 1)) != NULL, "%s: no memory for the splits", in->path);
-    for (int i = 0; i < 3 && st == GS_OK; i++) {
+    for (int i = 0; i < 3; i++) {
+        split_work w = {.in = in, .labels = labels, .file = &in->split[i], .which = (uint8_t)(GS_SPLIT_TRAIN + i),
+                        .count = &count[i]};
         count[i] = 0;
-        w.file = &in->split[i];
-        w.which = (uint8_t)(GS_SPLIT_TRAIN + i);
-        w.count = &count[i];
-        if (w.file->npy.fd >= 0)
-            st = load_split(&w, job);
+        if (w.file->npy.fd < 0)
+            continue;
+        if (taken == NULL)
+            taken = gs_calloc(in->vertices, 1);
+        GS_NEED((w.split = taken) != NULL, "%s: no memory for the splits", in->path);
+        GS_TRY(load_split(&w, job));
     }
-    if (st != GS_OK) {
-        gs_free(w.split);
-        return st;
-    }
-    *split = w.split;
+    if (taken != NULL)
+        *split = taken;
+    taken = NULL; /* now the caller's */
     return GS_OK;
 }
