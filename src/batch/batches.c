@@ -333,6 +333,7 @@ double gs_batches_drawing(const gs_batches *b) { return b->draw.on ? 0 : b->draw
 gs_status gs_batches_describe(const gs_batches *b, gs_pass_report *out)
 {
     GS_TRY(gs_session_describe_pass(b->session, out, b->session->pass.train));
+    snprintf(out->name, sizeof(out->name), "batch");
     out->predicted = predicted_of(b);
     out->dense_flops = b->amounts.dense_flops;
     out->edge_flops = b->amounts.edge_flops;

@@ -271,8 +271,10 @@ static gs_train_task task_of(const gs_train_options *o)
     return o->task == NULL ? GS_TRAIN_TASK_CLASSIFY : (gs_train_task)gs_choice(o, task);
 }
 
+GS_ENDS_BY(gs_program, gs_program_free)
+
 /* Takes `ir`. */
-static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, const gs_model_graph *g, gs_loss loss)
+static gs_status compile(gs_printer *p, gs_ir **ir, const gs_train_options *o, const gs_model_graph *g, gs_loss loss)
 {
     const gs_train_task task = gs_loss_task(loss);
     const gs_dtype labels = gs_train_task_labels(task);
@@ -288,20 +290,17 @@ static gs_status compile(gs_printer *p, gs_ir *ir, const gs_train_options *o, co
         .typed = !o->no_batch && g->edge_types > g->edges_per_vertex, /* where a run would try them */
         .context = p,
     };
-    gs_program *program = gs_program_new();
-    gs_status st;
+    GS_ENDS(gs_program_free_at) gs_program *const program = gs_program_new();
+    gs_ir *const taken = *ir;
 
-    if (program == NULL) {
-        gs_ir_free(ir);
-        return gs_fail(GS_ENOMEM, "out of memory for the compiled model");
-    }
-    st = gs_compile(program, ir, &options);
-    if (st == GS_OK && !p->dot) {
+    GS_NEED(program != NULL, "out of memory for the compiled model");
+    *ir = NULL;
+    GS_TRY(gs_compile(program, taken, &options));
+    if (!p->dot) {
         fputs("== the compiled epoch\n", p->out);
         gs_program_print(program, p->out);
     }
-    gs_program_free(program);
-    return st;
+    return GS_OK;
 }
 
 static gs_status print_model(FILE *file, const gs_train_options *options, const gs_model_graph *graph, bool dot)
@@ -323,29 +322,22 @@ static gs_status print_model(FILE *file, const gs_train_options *options, const 
         .training = true,
         .self_loops = graph->self_loops,
     };
-    gs_model *model = NULL;
-    gs_ir *ir = NULL;
+    GS_ENDS(gs_model_close_at) gs_model *model = NULL;
+    GS_ENDS(gs_ir_free_at) gs_ir *ir = NULL;
     gs_loss loss;
-    gs_status st;
 
     if (!(graph->edges_per_vertex >= 0 && graph->edges_per_vertex <= 1e9))
         return gs_fail(GS_EINVAL, ".edges_per_vertex %g: must be from 0 to 1e9", graph->edges_per_vertex);
-    if ((st = gs_train_options_check(options)) != GS_OK || (st = gs_session_open_model(&model, options)) != GS_OK)
-        return st;
-    st = gs_model_build(&ir, model, &config);
-    if (st == GS_OK && !dot)
+    GS_TRY(gs_train_options_check(options));
+    GS_TRY(gs_session_open_model(&model, options));
+    GS_TRY(gs_model_build(&ir, model, &config));
+    if (!dot)
         fprintf(file, "== the text\n%s\n", gs_model_text(model));
-    gs_model_close(model);
-    if (st != GS_OK)
-        return st;
     show(&p, "as the text says", ir);
-    if ((st = gs_session_find_loss(&loss, options, task_of(options))) != GS_OK ||
-        (st = gs_ir_add_loss(ir, loss, gs_train_task_labels(gs_loss_task(loss)))) != GS_OK ||
-        (st = gs_ir_differentiate(ir)) != GS_OK) {
-        gs_ir_free(ir);
-        return st;
-    }
-    return compile(&p, ir, options, graph, loss);
+    GS_TRY(gs_session_find_loss(&loss, options, task_of(options)));
+    GS_TRY(gs_ir_add_loss(ir, loss, gs_train_task_labels(gs_loss_task(loss))));
+    GS_TRY(gs_ir_differentiate(ir));
+    return compile(&p, &ir, options, graph, loss);
 }
 
 gs_status gs_print_model(void *file, const gs_train_options *options, const gs_model_graph *graph, bool dot)

@@ -139,7 +139,7 @@ static gs_status measure_ceilings(gs_bench_report *b, const char *store, const g
     GS_ENDS(gs_run_batches_close_at) gs_run_batches *batches = NULL;
 
     GS_TRY(gs_run__open_session(&s, store, options, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, &batches));
-    const gs_session *const trained = batches != NULL ? gs_run_batches_session(batches) : s;
+    const gs_session *const trained = batches != NULL ? gs_batches_session(gs_run_batches_lead(batches)) : s;
     *process_bytes = s->memory.process;
     b->batches = batches != NULL ? gs_run_batches_count(batches) : 0;
     *drawing = batches != NULL ? gs_run_batches_drawing(batches) : 0;

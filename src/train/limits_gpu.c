@@ -154,13 +154,11 @@ typedef struct several {
 static gs_status open_several(several *s, const char *spec)
 {
     const uint32_t named = GS_MAX(gs_device_count(spec), 1);
-    gs_status st = GS_OK;
-    s->devices = 0;
-    for (uint32_t i = 0; i < GS_MIN(named, GS_DEVICE_COUNT_MOST) && st == GS_OK; i++) {
-        st = gs_device_open_with(&s->device[i], &(gs_device_config){.spec = spec, .index = i});
-        s->devices += st == GS_OK;
-    }
-    return st;
+
+    for (s->devices = 0; s->devices < GS_MIN(named, GS_DEVICE_COUNT_MOST); s->devices++)
+        GS_TRY(gs_device_open_with(&s->device[s->devices],
+                                   &(gs_device_config){.spec = spec, .index = s->devices}));
+    return GS_OK;
 }
 
 static void give_memory(several *s)

@@ -55,6 +55,7 @@ struct gs_run_batches {
  * memory. */
 #define RING_SHARE 0.0625
 
+gs_batches *gs_run_batches_lead(const gs_run_batches *b) { return gs_batch_devices_lead(b->engine); }
 bool gs_run_batches_may_stream(const gs_run_batches *b) { return gs_draws_may_stream(&b->draws); }
 
 /* Has the model learned rows of vertices? Then no batch goes in parts. */
@@ -151,7 +152,7 @@ typedef struct reading {
  * one disk. False: there is no room for so many. */
 static bool predict_reading(reading *out, gs_run_batches *b, uint64_t host, uint32_t side)
 {
-    const gs_batches *const lead = gs_batch_devices_lead(b->engine);
+    const gs_batches *const lead = gs_run_batches_lead(b);
     const gs_session *const s = gs_batches_session(lead);
     const gs_cost *const c = &s->machine.cost;
     const uint32_t of = GS_MAX(b->reading_group / b->devices, 1), most = b->shape.limits.vertices;
@@ -269,7 +270,7 @@ static void choose_cache(gs_run_batches *b, const gs_session_config *config)
         choose_ring(b, host);
     b->room.slots = !config->options->no_pipeline && gs_batch_devices_has_slots(b->engine, b->device_memory) ? 2 : 1;
     set_room(b);
-    b->draws.ahead = gs_batches_sends(gs_batch_devices_lead(b->engine)) && !config->options->no_pipeline &&
+    b->draws.ahead = gs_batches_sends(gs_run_batches_lead(b)) && !config->options->no_pipeline &&
                      (config->options->epochs > 1 || b->draws.group < gs_sampler_batches(b->draws.sampler));
 }
 
@@ -283,7 +284,7 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share)
         gs_batch_devices_do_not_spread(b->engine);
     if (!b->draws.seeds_alone)
         b->drawn_group = b->draws.group;
-    b->draws.seeds_alone = gs_batches_draw_bytes(gs_batch_devices_lead(b->engine)) > 0;
+    b->draws.seeds_alone = gs_batches_draw_bytes(gs_run_batches_lead(b)) > 0;
     b->draws.group = b->draws.seeds_alone ? GS_MIN(GS_BATCH_GROUP, gs_run_batches_count(b)) : b->drawn_group;
     set_room(b);
     return had || b->spreads;
@@ -294,12 +295,12 @@ void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *ou
     out->batch_devices = b->devices;
     out->batch_group = b->draws.group;
     out->batch_ring = b->room.ring;
-    out->batch_side = b->room.keeps ? 0 : gs_batches_side(gs_batch_devices_lead(b->engine));
+    out->batch_side = b->room.keeps ? 0 : gs_batches_side(gs_run_batches_lead(b));
     if (out->batch_side > 0 && b->read_seconds[0] > 0) {
         out->batch_read_alone_seconds = b->read_seconds[0];
         out->batch_read_seconds = b->read_seconds[out->batch_side > 1];
     }
-    out->draw_bytes = gs_batches_draw_bytes(gs_batch_devices_lead(b->engine));
+    out->draw_bytes = gs_batches_draw_bytes(gs_run_batches_lead(b));
     out->draw_seconds = gs_batch_devices_deal(b->engine)->step * gs_run_batches_drawing(b);
     const gs_batch_lanes lanes = gs_batch_devices_lanes(b->engine);
     const gs_batch_drawing drawing = {.seconds = gs_run_batches_drawing(b), .batches = gs_run_batches_count(b),
@@ -423,18 +424,6 @@ uint64_t gs_run_batches_bytes(const gs_run_batches *b)
            (b->traces ? gs_batch_trace_bytes(gs_run_batches_count(b)) : 0);
 }
 
-uint64_t gs_run_batches_device_bytes(const gs_run_batches *b)
-{
-    return gs_batches_device_bytes(gs_batch_devices_lead(b->engine));
-}
-
-gs_status gs_run_batches_describe(const gs_run_batches *b, gs_pass_report *out)
-{
-    const gs_status st = gs_batches_describe(gs_batch_devices_lead(b->engine), out);
-    snprintf(out->name, sizeof(out->name), "batch");
-    return st;
-}
-
 gs_status gs_run_batches_start(gs_run_batches *b, gs_session *whole)
 {
     GS_TRY(gs_batch_devices_start(b->engine, whole));
@@ -458,7 +447,7 @@ gs_status gs_run_batches_write_trace(const gs_run_batches *b, const char *other,
 
 void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_profile *p)
 {
-    const gs_fit fit = gs_batches_take_fit(gs_batch_devices_lead(b->engine));
+    const gs_fit fit = gs_batches_take_fit(gs_run_batches_lead(b));
     gs_profile_add_batches(p, e, &fit);
     if (b->draws.in->columns != NULL) /* a disk's seconds are no thread's */
         return;
@@ -468,17 +457,7 @@ void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_prof
 
 double gs_run_batches_drawing(const gs_run_batches *b)
 {
-    return gs_batches_drawing(gs_batch_devices_lead(b->engine)) / b->draws.threads;
-}
-
-gs_status gs_run_batches_remember(const gs_run_batches *b, const gs_profile *p)
-{
-    return gs_profile_remember_batches(p, gs_batches_device(gs_batch_devices_lead(b->engine)));
-}
-
-const gs_session *gs_run_batches_session(const gs_run_batches *b)
-{
-    return gs_batches_session(gs_batch_devices_lead(b->engine));
+    return gs_batches_drawing(gs_run_batches_lead(b)) / b->draws.threads;
 }
 
 uint32_t gs_run_batches_count(const gs_run_batches *b) { return gs_sampler_batches(b->draws.sampler); }
@@ -556,16 +535,17 @@ static gs_status step_batch(gs_run *r)
 static bool device_steps(const gs_run *r)
 {
     return r->batches->devices == 1 && r->optim.clip == 0 && r->session->program->tables == 0 &&
-           gs_batches_can_step(gs_batch_devices_lead(r->batches->engine));
+           gs_batches_can_step(gs_run_batches_lead(r->batches));
 }
 
 static gs_status give_params(gs_run *r)
 {
     gs_run_batches *const b = r->batches;
-    const gs_status st = b->there ? GS_OK : gs_batches_keep_params(gs_batch_devices_lead(b->engine));
 
-    b->there = st == GS_OK;
-    return st;
+    if (!b->there)
+        GS_TRY(gs_batches_keep_params(gs_run_batches_lead(b)));
+    b->there = true;
+    return GS_OK;
 }
 
 /* The host has them again, as the last step left them, which is looked at. */
@@ -577,7 +557,7 @@ static gs_status take_params(gs_run *r, uint32_t epoch)
         return GS_OK;
     const bool stepped = b->stepped;
     b->there = b->stepped = false;
-    const gs_status st = gs_batches_fetch_params(gs_batch_devices_lead(b->engine), stepped);
+    const gs_status st = gs_batches_fetch_params(gs_run_batches_lead(b), stepped);
     if (st != GS_OK) {
         r->whole = false;
         return st;
@@ -588,8 +568,7 @@ static gs_status take_params(gs_run *r, uint32_t epoch)
 /* The device knows of the steps before the pass whether they were good; the host looks at what it has. */
 static gs_status check_pass(gs_run *r, uint32_t epoch, double loss)
 {
-    const bool good = isfinite(loss) && gs_device_stepped_well(gs_batches_device(gs_batch_devices_lead(
-                                            r->batches->engine)));
+    const bool good = isfinite(loss) && gs_device_stepped_well(gs_batches_device(gs_run_batches_lead(r->batches)));
     const gs_status st = r->batches->there && !good ? take_params(r, epoch) : GS_OK;
 
     return st != GS_OK || r->batches->there ? st : gs_run__check_pass(r, epoch, loss);
@@ -600,7 +579,7 @@ static gs_status step_there(gs_run *r)
     const gs_update u = gs_optim_next(&r->optim, 0);
 
     r->has_previous = r->batches->stepped = true;
-    return gs_device_step((gs_device *)(uintptr_t)gs_batches_device(gs_batch_devices_lead(r->batches->engine)), &u);
+    return gs_device_step((gs_device *)(uintptr_t)gs_batches_device(gs_run_batches_lead(r->batches)), &u);
 }
 
 /* ---- an epoch ------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/npy.h"
 #include "base/size.h"
 #include "ranks/ranks.h"
@@ -112,27 +113,22 @@ static char *describe_run(const gs_run *r)
 static gs_status write_trace(gs_run *r)
 {
     const gs_outfile *const to = &r->files.trace;
-    const int fd = dup(to->fd);
+    GS_CLOSED int fd = dup(to->fd);
     FILE *const out = fd < 0 ? NULL : fdopen(fd, "w");
-    gs_status st;
 
-    if (out == NULL) {
-        st = gs_fail_errno(errno, "%s: cannot write", to->path);
-        if (fd >= 0)
-            close(fd);
-        return st;
-    }
+    if (out == NULL)
+        return gs_fail_errno(errno, "%s: cannot write", to->path);
+    fd = -1; /* fclose() ends it */
     char *const other = describe_run(r);
+    gs_status st = GS_ENOMEM;
     if (other == NULL)
-        st = gs_fail(GS_ENOMEM, "%s: out of memory", to->path);
+        gs_fail(st, "%s: out of memory", to->path);
     else if (r->batches != NULL)
         st = gs_run_batches_write_trace(r->batches, other, out, to->path);
     else
         st = gs_exec_write_trace(r->session->run.exec, r->session->pass.train, other, out, to->path);
     free(other);
-    if (fclose(out) != 0 && st == GS_OK)
-        st = gs_fail_errno(errno, "%s: cannot write", to->path);
-    return st;
+    return fclose(out) != 0 && st == GS_OK ? gs_fail_errno(errno, "%s: cannot write", to->path) : st;
 }
 
 gs_status gs_run__write_files(gs_run *r)

@@ -307,20 +307,16 @@ bool gs_run_batches_spread(gs_run_batches *b, uint32_t share);
 void gs_run_batches_describe_devices(const gs_run_batches *b, gs_plan_report *out);
 /* How fast each device is taken to be, in proportion to each other: how many devices. */
 uint32_t gs_run_batches_rates(const gs_run_batches *b, double rate[GS_BATCH_DEVICES]);
-/* Host memory that gs_run_batches_start() takes; and that of a device which has memory of its own, else 0. */
+/* Host memory that gs_run_batches_start() takes. */
 uint64_t gs_run_batches_bytes(const gs_run_batches *b);
-uint64_t gs_run_batches_device_bytes(const gs_run_batches *b);
 /* Before the start: gives up something that a run does without, where the rest of it does not fit. False: nothing is
  * left, and batches are drawn one at a time. What is needed then does not depend on .host_memory. */
 bool gs_run_batches_shrink(gs_run_batches *b);
-/* The pass that trains a batch, as planned. */
-gs_status gs_run_batches_describe(const gs_run_batches *b, gs_pass_report *out);
-/* Of a run with .profile: adds what the epoch's tasks took; what all said is kept for later plans, as
- * gs_profile_remember_batches() says. */
+/* Of a run with .profile: adds what the epoch's tasks took. */
 void gs_run_batches_observe(gs_run_batches *b, const gs_epoch_report *e, gs_profile *p);
-gs_status gs_run_batches_remember(const gs_run_batches *b, const gs_profile *p);
-/* The session whose train pass it is; and batches of an epoch. */
-const gs_session *gs_run_batches_session(const gs_run_batches *b);
+/* The batches of the first device that has memory of its own, where one has; else of the first. */
+gs_batches *gs_run_batches_lead(const gs_run_batches *b);
+/* Batches of an epoch. */
 uint32_t gs_run_batches_count(const gs_run_batches *b);
 /* Predicted seconds of drawing one; 0: not known. */
 double gs_run_batches_drawing(const gs_run_batches *b);

@@ -23,7 +23,7 @@
 static gs_status open_beside(gs_session **out, gs_session_config *config, const gs_run_batches *batches)
 {
     config->beside_bytes = gs_run_batches_bytes(batches);
-    config->beside_device_bytes = gs_run_batches_device_bytes(batches);
+    config->beside_device_bytes = gs_batches_device_bytes(gs_run_batches_lead(batches));
     return gs_session_open(out, config);
 }
 
@@ -65,12 +65,10 @@ static gs_status open_on_batches(gs_session **out, gs_session_config *config, gs
         config->on_batches = false;
         config->timed = config->options->profile;
         *config->refused = (gs_refusal){0};
-        gs_status st = gs_run_batches_open(batches, config, stream);
-        if (st != GS_OK)
-            return st;
+        GS_TRY(gs_run_batches_open(batches, config, stream));
         config->on_batches = true;
         config->timed = false; /* evaluations are not */
-        st = open_fitting(out, config, *batches);
+        const gs_status st = open_fitting(out, config, *batches);
         if (st != GS_EBUDGET || !gs_run_batches_may_stream(*batches))
             return st;
         gs_run_batches_close(*batches);
@@ -149,7 +147,7 @@ static gs_status try_budget(gs_refusal *next, const gs_session_config *config, c
 {
     gs_train_options options = *config->options;
     gs_session_config trial = *config;
-    gs_run_batches *batches = NULL;
+    GS_ENDS(gs_run_batches_close_at) gs_run_batches *batches = NULL;
     GS_ENDS(gs_session_close_at) gs_session *s = NULL;
 
     *(named->host > 0 ? &options.host_memory : &options.device_memory) =
@@ -164,9 +162,7 @@ static gs_status try_budget(gs_refusal *next, const gs_session_config *config, c
     }
     trial.refused = next;
     *next = (gs_refusal){0};
-    const gs_status st = open_either(&s, &trial, &batches);
-    gs_run_batches_close(batches);
-    return st;
+    return open_either(&s, &trial, &batches);
 }
 
 /* The same budget, with what the trial of it asks for. (What a finer grid would do with is the first one.) False: that
@@ -342,15 +338,13 @@ static gs_status start_session(gs_run *r)
 /* Once more where another store has taken the place of this one meanwhile. A run that goes on keeps to its store. */
 static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_bytes)
 {
-    gs_status st = GS_EIO;
-
     for (int tries = 0; tries < MOST_TRIES; tries++) {
         say(r, "opening the store", NULL);
-        if ((st = open_session(r, store, process_bytes)) != GS_OK ||
-            (r->kind == GS_RUN_TRAIN &&
-             (st = open_control(r, store)) != GS_OK) ||
-            (st = start_session(r)) == GS_OK || st != GS_EIO || r->saver.from != NULL ||
-            gs_store_check_place(r->session->store) == GS_OK)
+        GS_TRY(open_session(r, store, process_bytes));
+        if (r->kind == GS_RUN_TRAIN)
+            GS_TRY(open_control(r, store));
+        const gs_status st = start_session(r);
+        if (st != GS_EIO || r->saver.from != NULL || gs_store_check_place(r->session->store) == GS_OK)
             return st;
         gs_run_pairs_close(r->pairs);
         gs_run_batches_close(r->batches);
@@ -359,7 +353,7 @@ static gs_status open_and_start(gs_run *r, const char *store, uint64_t process_b
         r->batches = NULL;
         r->pairs = NULL;
     }
-    return gs_fail(st, "%s: is replaced again and again while it is opened", store);
+    return gs_fail(GS_EIO, "%s: is replaced again and again while it is opened", store);
 }
 
 /* Everything but the memory of the run itself. */
@@ -501,7 +495,7 @@ static gs_status fill_report(gs_run *r)
     snprintf(out->io, sizeof(out->io), "%s", gs_exec_io_name(s->run.exec));
     snprintf(out->io_note, sizeof(out->io_note), "%s", gs_exec_io_note(s->run.exec));
     if (r->batches != NULL)
-        return gs_run_batches_describe(r->batches, &out->plan);
+        return gs_batches_describe(gs_run_batches_lead(r->batches), &out->plan);
     return s->pass.train == GS_NONE ? GS_OK : gs_session_describe_pass(s, &out->plan, s->pass.train);
 }
 
@@ -562,8 +556,9 @@ static gs_status finish(gs_run *run, gs_train_report *report)
     }
     const bool timed = run->options.profile && run->kind == GS_RUN_TRAIN;
     if (timed) /* a cache: where it cannot be kept, the run is no worse */
-        (void)(run->batches != NULL ? gs_run_batches_remember(run->batches, &run->profile)
-                                    : gs_session_remember(run->session, &run->profile));
+        (void)(run->batches != NULL
+                   ? gs_profile_remember_batches(&run->profile, gs_batches_device(gs_run_batches_lead(run->batches)))
+                   : gs_session_remember(run->session, &run->profile));
     st = fill_report(run);
     if (st == GS_OK && timed && run->batches == NULL)
         time_transfers(run);
@@ -629,7 +624,7 @@ static gs_status describe(gs_session *s, const gs_run_batches *batches, gs_plan_
     gs_run_batches_describe_devices(batches, out);
     if (out->passes == GS_PLAN_PASSES)
         return GS_OK;
-    return gs_run_batches_describe(batches, &out->pass[out->passes++]);
+    return gs_batches_describe(gs_run_batches_lead(batches), &out->pass[out->passes++]);
 }
 
 gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)
@@ -673,8 +668,10 @@ gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *
     GS_TRY(gs_check_argument(file, "file"));
     GS_TRY(open_planned(&session, &batches, &own, store, options));
     gs_plan_print(session->plan, session->program, file);
-    if (batches != NULL)
-        gs_plan_print(gs_run_batches_session(batches)->plan, gs_run_batches_session(batches)->program, file);
+    if (batches != NULL) {
+        const gs_session *const s = gs_batches_session(gs_run_batches_lead(batches));
+        gs_plan_print(s->plan, s->program, file);
+    }
     return ferror((FILE *)file) != 0 ? gs_fail(GS_EIO, "the tasks cannot be written") : GS_OK;
 }
 
