@@ -11,33 +11,42 @@
  * Elementwise operators: plain loops that the compiler vectorises where an
  * operation is one instruction, vector functions of simd_math.h where not. */
 
-/* A run of n elements of two or three operands, each a vector or one number for all: bit k of `vectors` says that
- * operand k is a vector. */
-typedef void (*run_fn)(float *d, const float *const *a, unsigned vectors, size_t n);
+/* Rows of n elements of two or three operands, each rows of vectors or of one number: bit k of `vectors` says that
+ * operand k has vectors, step[k] is how far apart its rows are. */
+typedef struct rows_of_each {
+    const float *a[3];
+    size_t step[3], n;
+    uint32_t rows;
+    unsigned vectors;
+} rows_of_each;
 
 #define DEFINE_EACH(NAME, EXPR, OPERANDS)                                                                          \
-    GS_INLINE void NAME##_of(float *d, const float *const *a, const unsigned vectors, size_t n)                   \
+    GS_INLINE void NAME##_of(float *d, rows_of_each o, const unsigned vectors)                                     \
     {                                                                                                              \
-        const float *const a0 = a[0], *const a1 = a[1], *const a2 = a[(OPERANDS)-1];                               \
-        const float x0 = *a0, y0 = *a1, z0 = *a2;                                                                  \
-        _Pragma("omp simd") for (size_t i = 0; i < n; i++)                                                         \
-        {                                                                                                          \
-            const float x = vectors & 1 ? a0[i] : x0, y = vectors & 2 ? a1[i] : y0, z = vectors & 4 ? a2[i] : z0; \
-            (void)z;                                                                                               \
-            d[i] = (EXPR);                                                                                         \
+        for (uint32_t r = 0; r < o.rows; r++, d += o.n) {                                                          \
+            const float *const a0 = o.a[0] + r * o.step[0], *const a1 = o.a[1] + r * o.step[1],                    \
+                        *const a2 = (OPERANDS) > 2 ? o.a[2] + r * o.step[2] : a1;                                  \
+            const float x0 = *a0, y0 = *a1, z0 = *a2;                                                              \
+            _Pragma("omp simd") for (size_t i = 0; i < o.n; i++)                                                   \
+            {                                                                                                      \
+                const float x = vectors & 1 ? a0[i] : x0, y = vectors & 2 ? a1[i] : y0,                            \
+                            z = vectors & 4 ? a2[i] : z0;                                                          \
+                (void)z;                                                                                           \
+                d[i] = (EXPR);                                                                                     \
+            }                                                                                                      \
         }                                                                                                          \
     }                                                                                                              \
-    static void NAME##_run(float *d, const float *const *a, unsigned vectors, size_t n)                            \
+    static void NAME##_run(float *d, const rows_of_each *o)                                                        \
     {                                                                                                              \
-        switch (vectors) {                                                                                         \
-        case 0: NAME##_of(d, a, 0, n); break;                                                                      \
-        case 1: NAME##_of(d, a, 1, n); break;                                                                      \
-        case 2: NAME##_of(d, a, 2, n); break;                                                                      \
-        case 3: NAME##_of(d, a, 3, n); break;                                                                      \
-        case 4: NAME##_of(d, a, (OPERANDS) > 2 ? 4 : 0, n); break;                                                 \
-        case 5: NAME##_of(d, a, (OPERANDS) > 2 ? 5 : 0, n); break;                                                 \
-        case 6: NAME##_of(d, a, (OPERANDS) > 2 ? 6 : 0, n); break;                                                 \
-        default: NAME##_of(d, a, (OPERANDS) > 2 ? 7 : 0, n); break;                                                \
+        switch (o->vectors) {                                                                                      \
+        case 0: NAME##_of(d, *o, 0); break;                                                                        \
+        case 1: NAME##_of(d, *o, 1); break;                                                                        \
+        case 2: NAME##_of(d, *o, 2); break;                                                                        \
+        case 3: NAME##_of(d, *o, 3); break;                                                                        \
+        case 4: NAME##_of(d, *o, (OPERANDS) > 2 ? 4 : 0); break;                                                   \
+        case 5: NAME##_of(d, *o, (OPERANDS) > 2 ? 5 : 0); break;                                                   \
+        case 6: NAME##_of(d, *o, (OPERANDS) > 2 ? 6 : 0); break;                                                   \
+        default: NAME##_of(d, *o, (OPERANDS) > 2 ? 7 : 0); break;                                                  \
         }                                                                                                          \
     }
 
@@ -49,11 +58,6 @@ GS_CPU_OF_TWO(X)
 #define X(id, name, value) DEFINE_EACH(name, value, 3)
 GS_CPU_OF_THREE(X)
 #undef X
-
-static const float *row_start(gs_cpu_operand o, uint32_t row, uint32_t width)
-{
-    return o.shape == GS_CPU_FULL ? o.p + (size_t)row * width : o.shape == GS_CPU_COLUMN ? o.p + row : o.p;
-}
 
 /* A row of width 1 is one number, and a column of numbers is then the full shape. */
 static gs_cpu_operand narrowed(gs_cpu_operand o, uint32_t width)
@@ -67,29 +71,27 @@ static gs_cpu_operand narrowed(gs_cpu_operand o, uint32_t width)
 
 void GS_KERNEL(each)(gs_op op, float *dst, const gs_cpu_operand *operand, uint32_t rows, uint32_t width)
 {
-    static const run_fn table[GS_OP_COUNT] = {
+    static void (*const table[GS_OP_COUNT])(float *d, const rows_of_each *o) = {
 #define X(id, name, value) [id] = name##_run,
         GS_CPU_OF_TWO(X) GS_CPU_OF_THREE(X)
 #undef X
     };
     const unsigned operands = gs_op_inputs(op);
-    gs_cpu_operand o[3];
-    const float *a[3];
-    unsigned vectors = 0;
+    rows_of_each e = {.n = width, .rows = rows};
     bool flat = true;
 
     for (unsigned k = 0; k < operands; k++) {
-        o[k] = narrowed(operand[k], width);
-        vectors |= (o[k].shape == GS_CPU_FULL || o[k].shape == GS_CPU_ROW) ? 1u << k : 0;
-        flat = flat && (o[k].shape == GS_CPU_FULL || o[k].shape == GS_CPU_SCALAR);
+        const gs_cpu_operand o = narrowed(operand[k], width);
+        e.a[k] = o.p;
+        e.step[k] = o.shape == GS_CPU_FULL ? width : o.shape == GS_CPU_COLUMN ? 1 : 0;
+        e.vectors |= (o.shape == GS_CPU_FULL || o.shape == GS_CPU_ROW) ? 1u << k : 0;
+        flat = flat && (o.shape == GS_CPU_FULL || o.shape == GS_CPU_SCALAR);
     }
-    const size_t n = flat ? (size_t)rows * width : width;
-    const uint32_t runs = flat ? rows > 0 : rows; /* of no rows, numbers may not be there either */
-    for (uint32_t r = 0; r < runs; r++) {
-        for (unsigned k = 0; k < operands; k++)
-            a[k] = row_start(o[k], r, width);
-        table[op](dst + (size_t)r * width, a, vectors, n);
+    if (flat) {
+        e.n = (size_t)rows * width;
+        e.rows = rows > 0; /* of no rows, numbers may not be there either */
     }
+    table[op](dst, &e);
 }
 
 #define DEFINE_SIMPLE(NAME, EXPR)                                               \
