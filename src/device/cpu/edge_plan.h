@@ -182,7 +182,8 @@ typedef struct gs_cpu_edge_run {
 typedef struct gs_cpu_edge_tile {
     uint32_t edge; /* first one, of the launch */
     uint32_t edges, runs;
-    uint32_t *operand, *target; /* row numbers */
+    const uint32_t *operand;      /* row numbers: in `room`, or in the chunk's own list */
+    uint32_t *room, *target;
     uint32_t *type, *operand_type, *target_type; /* with types: rows of arrays of [rows * types, width] */
     uint32_t *order, *spare;    /* typed: its edges by type, those of a type in their order */
     gs_cpu_edge_run *run;
@@ -196,7 +197,7 @@ static inline uint32_t gs_cpu_bits_width(uint32_t width) { return (width + 63) /
 /* `n` numbers for each of GS_CPU_TILE_NUMBERS lists. */
 static inline gs_cpu_edge_tile gs_cpu_edge_tile_at(uint32_t *numbers, uint32_t n)
 {
-    return (gs_cpu_edge_tile){.operand = numbers,
+    return (gs_cpu_edge_tile){.room = numbers,
                               .target = numbers + n,
                               .type = numbers + 2ull * n,
                               .operand_type = numbers + 3ull * n,

@@ -70,7 +70,7 @@ static uint32_t edges_to_take(const cursor *c, uint32_t room)
 /* Where the columns of each edge's type are, in arrays of so many times as many rows. */
 static void find_types(const gs_edges *e, gs_cpu_edge_tile *t, uint32_t types)
 {
-    const uint32_t edges = t->edges, *const restrict operand = t->operand, *const restrict target = t->target;
+    const uint32_t edges = t->edges, *const operand = t->operand, *const restrict target = t->target;
     uint32_t *const restrict type = t->type, *const restrict operand_type = t->operand_type;
     uint32_t *const restrict target_type = t->target_type;
     const uint8_t *const narrow = (const uint8_t *)e->type + t->edge;
@@ -83,16 +83,14 @@ static void find_types(const gs_edges *e, gs_cpu_edge_tile *t, uint32_t types)
 }
 
 /* The tile's edges' rows at the operand end. */
-static void find_operands(const gs_edges *e, const gs_cpu_edge_tile *t)
+static void find_operands(const gs_edges *e, gs_cpu_edge_tile *t)
 {
     const uint32_t edges = t->edges;
-    uint32_t *const restrict operand = t->operand;
+    uint32_t *const restrict room = t->room;
     const uint16_t *const narrow = (const uint16_t *)e->index + t->edge;
-    if (e->index_bytes == 2)
-        for (uint32_t i = 0; i < edges; i++)
-            operand[i] = narrow[i];
-    else
-        memcpy(operand, (const uint32_t *)e->index + t->edge, edges * sizeof(uint32_t));
+    for (uint32_t i = 0; e->index_bytes == 2 && i < edges; i++)
+        room[i] = narrow[i];
+    t->operand = e->index_bytes == 2 ? room : (const uint32_t *)e->index + t->edge;
 }
 
 /* False when there is no more. */
@@ -186,13 +184,14 @@ static void pick_edges(const gs_cpu_edge_plan *plan, gs_cpu_edge_tile *t)
             }
             const bool picked = is_picked(gs_row(&who, e), *gs_row(&source, e), width,
                                           t->bits == NULL ? NULL : t->bits + (size_t)n * words, &ties);
-            t->operand[n] = t->operand[e];
+            t->room[n] = t->operand[e];
             t->target[n] = t->target[e];
             n += picked;
         }
         if (n > first)
             t->run[runs++] = (gs_cpu_edge_run){.row = run.row, .first = first, .end = n};
     }
+    t->operand = t->room;
     t->edges = n;
     t->runs = runs;
     t->ties = ties;
