@@ -634,12 +634,14 @@ static bool best_swap(uint32_t at[2], uint32_t *to, const uint32_t *taken, const
 
 #define SWAPS 4u /* for each rank: where edges are as uneven as R-MAT's, so many leave some hundredths */
 
-/* A rank with a 32nd more than its share is left so, as parts that lie together are then. */
-static void even_out(uint32_t *taken, const uint64_t *ends, const uint32_t *first, uint32_t ranks)
+/* A rank with a 32nd more than its share is left so, as parts that lie together are then. `stay`: of the last rank,
+ * besides. */
+static void even_out(uint32_t *taken, const uint64_t *ends, const uint32_t *first, uint32_t ranks, uint64_t stay)
 {
     uint64_t sum[GS_SHARDS_MOST] = {0}, all = 0;
     uint32_t at[2] = {0, 0}, to = 0;
 
+    sum[ranks - 1] = stay;
     for (uint32_t k = 0; k < ranks; all += sum[k++])
         for (uint32_t i = first[k]; i < first[k + 1]; i++)
             sum[k] += ends[taken[i]];
@@ -657,21 +659,24 @@ static void even_out(uint32_t *taken, const uint64_t *ends, const uint32_t *firs
     }
 }
 
-void gs_part__number_for(uint32_t *to, uint32_t *spare, const uint64_t *ends, uint32_t parts, uint32_t ranks)
+void gs_part__number_for(uint32_t *to, uint32_t *spare, const uint64_t *ends, uint32_t parts, bool is_short,
+                         uint32_t ranks)
 {
+    const uint32_t movable = parts - is_short;
     uint32_t first[GS_SHARDS_MOST + 1];
 
-    for (uint32_t k = 0; k <= ranks; k++)
+    for (uint32_t k = 0; k < ranks; k++)
         first[k] = (uint32_t)((uint64_t)parts * k / ranks);
-    take_turns(spare, ends, parts);
-    even_out(spare, ends, first, ranks);
+    first[ranks] = movable;
+    take_turns(spare, ends, movable);
+    even_out(spare, ends, first, ranks, is_short ? ends[parts - 1] : 0);
     for (uint32_t k = 0; k < ranks; k++) /* a rank's own stand as they stood */
         qsort(spare + first[k], first[k + 1] - first[k], sizeof(*spare), gs_by_number);
+    spare[parts - 1] = is_short ? parts - 1 : spare[parts - 1];
     for (uint32_t number = 0; number < parts; number++)
         to[spare[number]] = number;
 }
 
-/* A last interval that is short stays the last. */
 static gs_status number_for(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, uint32_t ranks)
 {
     const uint32_t parts = o->grid.parts, last = parts - 1;
@@ -683,9 +688,7 @@ static gs_status number_for(gs_part_order *o, gs_part_job *job, const gs_part_bl
     GS_TRY(gs_part__blocks_each(b, job, count_block, &x));
     if (job->ranks > 1)
         GS_TRY(gs_ranks_sum_u64(ends, parts));
-    to[last] = last;
-    gs_part__number_for(to, to + parts, ends,
-                        gs_part__grid_capacity(&o->grid, last) == o->grid.rows ? parts : last, ranks);
+    gs_part__number_for(to, to + parts, ends, parts, gs_part__grid_capacity(&o->grid, last) < o->grid.rows, ranks);
     for (uint64_t v = 0; v < o->grid.vertices; v++)
         o->part[v] = to[o->part[v]];
     return GS_OK;

@@ -102,8 +102,10 @@ typedef struct gs_part_order {
 gs_status gs_part__largest_chunk(uint64_t *edges, const gs_part_order *o, uint64_t cap);
 
 /* Another number, `to`, for each of the intervals, which have as many rows each and `ends` of edges, so that each of
- * `ranks` runs of as many has about as many ends. Within a run they stand as they stood. `spare`: [parts]. */
-void gs_part__number_for(uint32_t *to, uint32_t *spare, const uint64_t *ends, uint32_t parts, uint32_t ranks);
+ * `ranks` runs of as many has about as many ends. Within a run they stand as they stood. `is_short`: the last has fewer
+ * rows, and stays the last. `spare`: [parts]. */
+void gs_part__number_for(uint32_t *to, uint32_t *spare, const uint64_t *ends, uint32_t parts, bool is_short,
+                         uint32_t ranks);
 
 gs_status gs_part__order_make(gs_part_order *o, gs_part_job *job, const gs_part_blocks *b, uint32_t parts,
                               const char *method, char *note, size_t note_cap);
