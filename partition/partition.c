@@ -48,6 +48,7 @@
 #define AUTO_INTERVAL_BYTES (64 * GS_MIB)
 #define AUTO_CHUNK_EDGES 2048u /* on average: 16 KiB */
 #define AUTO_FINE 140u
+#define AUTO_RANK 4u /* intervals of a rank: with fewer hubs make one's edges many more, more cost it time */
 #define AUTO_TRIES 4
 
 typedef struct run {
@@ -119,16 +120,19 @@ static uint64_t fine_parts(const run *r, uint64_t row)
 static uint32_t directions_of(const run *r) { return r->blocks.symmetric ? 1 : 2; }
 
 /* The smallest P for which an interval's rows of max(F, 256) floats fit an
- * eighth of memory and so would all chunks if they were equal, or a finer one that serves small budgets. Skewed chunks
- * are found after ordering (order_graph()). */
+ * eighth of memory and so would all chunks if they were equal, or a finer one that serves small budgets, or deals ranks
+ * edges alike. Skewed chunks are found after ordering (order_graph()). */
 static uint32_t auto_parts(const run *r)
 {
     const uint32_t most = GS_MIN(MOST_PARTS, gs_part__job_most_parts(&r->job, directions_of(r)));
     const uint64_t row = GS_MAX(r->in.features, AUTO_WIDTH) * 4ull, n = r->in.vertices;
     const uint64_t rows = GS_MAX(r->job.memory / AUTO_SHARE / row, 1);
+    const uint32_t ranks = GS_MAX(r->job.opt->ranks, r->job.ranks);
     uint64_t parts = GS_MIN(GS_MAX(gs_div_up(n, rows), fine_parts(r, row)), most);
     while (parts < most && gs_div_up(r->blocks.edges, parts * parts) > auto_cap(r, (uint32_t)parts))
         parts++;
+    if (ranks > 1)
+        parts = GS_MAX(parts, GS_MIN(ranks * AUTO_RANK, most));
     return (uint32_t)GS_MIN(GS_MAX(parts, r->job.ranks), n);
 }
 

@@ -145,6 +145,11 @@ static void test_order__a_store_for_ranks_is_dealt_evenly(void **state)
         }
         assert_true(o.ranks == 0 ? uneven > 0 : uneven == 0); /* without, or the graph shows nothing */
         gs_store_close(s);
+        o.parts = 0; /* as many as that takes */
+        gs_assert_ok(gs_partition(*state, gs_test_path(*state, "store"), &o, NULL));
+        gs_assert_ok(gs_store_open(&s, gs_test_path(*state, "store")));
+        assert_int_equal(gs_store_chunks(s)->parts, o.ranks == 0 ? 1 : 16);
+        gs_store_close(s);
     }
     edges_free(&list);
 }
