@@ -39,13 +39,15 @@ static void say_where_from(const gs_run *train_run, uint32_t epochs)
 }
 
 /* Whatever ended it, there is a state to go on from. */
-static void say_how_to_go_on(const gs_run *train_run)
+static void say_how_to_go_on(const gs_run *train_run, uint32_t ranks)
 {
     gs_checkpoint_report c;
 
     if (gs_run_checkpoints(train_run, &c) != GS_OK || (c.epoch == 0 && c.batches == 0))
         return;
     fputs("go on with: ", stderr);
+    if (ranks > 1)
+        fprintf(stderr, "mpirun -n %u ", ranks);
     cli_print_again(stderr, "--resume", c.folder);
 }
 
@@ -104,7 +106,9 @@ static int train_run(const cli_command *self, const void *options, const char *c
     int status;
 
     if (o.model == NULL)
-        return cli_fail(self, CLI_USAGE, "--model is missing; see gnnstream help train");
+        return cli_fail(self, CLI_USAGE, o.resume == NULL ? "--model is missing; see gnnstream help train"
+                                                          : "--model is missing: with STORE, --resume wants the run's "
+                                                            "options again; give them, or leave STORE out, too");
     if ((status = cli_result(self, gs_join_ranks(&rank, &ranks))) != CLI_DONE)
         return status;
     if (rank > 0)
@@ -124,7 +128,7 @@ static int train_run(const cli_command *self, const void *options, const char *c
     cli_watch_end(watch);
     status = cli_result(self, st);
     if (st != GS_OK && opened != NULL)
-        say_how_to_go_on(opened);
+        say_how_to_go_on(opened, ranks);
     gs_run_close(opened);
     if (status != CLI_DONE)
         return status;

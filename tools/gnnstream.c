@@ -98,14 +98,21 @@ static int help(int argc, char **argv)
     return CLI_DONE;
 }
 
-/* Of several ranks all would do the same. */
-static int refuse_ranks(const cli_command *c)
+/* Of several ranks, which would all say the same, one speaks. */
+static gs_status join_ranks(uint32_t *ranks)
 {
-    uint32_t rank, ranks;
-    const gs_status st = gs_join_ranks(&rank, &ranks);
+    uint32_t rank;
+    const gs_status st = gs_join_ranks(&rank, ranks);
 
     if (rank > 0)
         cli_be_silent();
+    return st;
+}
+
+static int refuse_ranks(const cli_command *c)
+{
+    uint32_t ranks;
+    const gs_status st = join_ranks(&ranks);
     const int status = cli_result(c, st);
     if (status != CLI_DONE || ranks == 1 || c == &cmd_train || c == &cmd_predict ||
         c == &cmd_partition)
@@ -118,8 +125,10 @@ static int dispatch(int argc, char **argv)
     const cli_command *c;
     int words, status;
 
-    if (argc < 2)
+    if (argc < 2) {
+        (void)join_ranks(&(uint32_t){0});
         return cli_fail(NULL, CLI_USAGE, "no command given; see gnnstream help");
+    }
     argc--;
     argv++;
     if (strcmp(argv[0], "help") == 0)
@@ -130,8 +139,10 @@ static int dispatch(int argc, char **argv)
         printf("gnnstream %s\n", gs_version());
         return CLI_DONE;
     }
-    if ((c = find_command(argc, argv, &words)) == NULL)
+    if ((c = find_command(argc, argv, &words)) == NULL) {
+        (void)join_ranks(&(uint32_t){0});
         return unknown_command(argc, argv);
+    }
     if ((status = refuse_ranks(c)) != CLI_DONE)
         return status;
     return cli_run(c, argc - words, argv + words);

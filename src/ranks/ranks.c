@@ -420,14 +420,17 @@ static void *end_anyway(void *status)
     _exit((int)(intptr_t)status);
 }
 
-/* Files may still be written by another rank, which does not hear of this one any more then. */
+/* Files may still be written by another rank, which does not hear of this one any more then. One that was refused what
+ * the others were not is met here by theirs, which would wait for ever else. */
 static void leave(int status, void *unused)
 {
     pthread_t thread;
 
     (void)unused;
     if (!ranks.failed)
-        (void)meet(GS_OK, NULL, 0);
+        (void)meet(status == 0 ? GS_OK
+                               : gs_fail(GS_EINVAL, "ended with status %d: start all ranks by the same command and "
+                                                    "options, or try that of this rank alone", status), NULL, 0);
     gs_ranks__stop_watch();
     (void)fflush(NULL);
     const bool watched = pthread_create(&thread, NULL, end_anyway, (void *)(intptr_t)status) == 0; /* else it waits */
@@ -443,6 +446,8 @@ static gs_status join(void)
 
     if (error != 0)
         return gs_ranks__fail(error);
+    ranks.failed = true; /* one that is refused leaves, too, else its launcher kills the others; it meets nobody */
+    (void)on_exit(leave, NULL);
     if (launched() > 1 && ranks.count == 1) {
         ranks.self = launched_as();
         return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but its MPI knows of no other: start it with the mpirun of "
@@ -453,8 +458,17 @@ static gs_status join(void)
     if (!threads)
         return gs_fail(GS_EUNSUPPORTED, "this MPI cannot be called by several threads (MPI_THREAD_MULTIPLE)");
     GS_NEED((ranks.said = gs_malloc_array(ranks.count, SAID_BYTES)) != NULL, "out of memory: %u ranks", ranks.count);
-    (void)on_exit(leave, NULL);
+    ranks.failed = false;
     return ranks.count > 1 ? gs_ranks__start_watch() : GS_OK;
+}
+
+/* Until the ranks are joined, which is for ever where one never comes, a signal ends this one as any program. */
+static void *take_signals(void *unused)
+{
+    (void)unused;
+    for (;;)
+        pause();
+    return NULL;
 }
 
 gs_status gs_ranks_open(void)
@@ -464,21 +478,28 @@ gs_status gs_ranks_open(void)
 
     if (ranks.module != NULL || started == 0)
         return GS_OK;
-    if ((library = load_module()) != NULL)
+    library = load_module();
+    const char *const why = library == NULL ? dlerror() : NULL;
+    if (library != NULL)
         ranks.module = dlsym(library, GS_RANKS_MODULE_NAME);
     if (ranks.module != NULL) {
         sigset_t all, before;
+        pthread_t taker;
+        const bool takes = pthread_create(&taker, NULL, take_signals, NULL) == 0;
         sigfillset(&all); /* of MPI's threads none takes what ends the program: that is for whoever listens for it */
         pthread_sigmask(SIG_SETMASK, &all, &before);
         const gs_status st = join();
         pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (takes && pthread_cancel(taker) == 0)
+            (void)pthread_join(taker, NULL);
         return st;
     }
     if (started == 1) /* as good as alone */
         return GS_OK;
     ranks.self = launched_as(); /* one speaks for all */
-    return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but gnnstream is built without MPI (libgnnstream_mpi.so is not "
-                   "beside its library): install libmpich-dev or libopenmpi-dev, and build all of it again", started);
+    return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but gnnstream finds no MPI (%s): install the one that it was "
+                   "built with, or libmpich-dev or libopenmpi-dev, and build all of it again", started,
+                   why == NULL ? "libgnnstream_mpi.so has not what is called" : why);
 }
 
 /* A launcher that is told to end all may do it before it has passed on what they said. */
@@ -486,7 +507,14 @@ gs_status gs_ranks_open(void)
 
 void gs_ranks_abort(const char *why)
 {
-    fprintf(stderr, "gnnstream: rank %u: %s\n", ranks.self, why);
+    fprintf(stderr, "gnnstream: rank %u: ", ranks.self);
+    bool field = false; /* which is told as the option of its name: the command line will not hear of this */
+    for (const char *at = why; *at != '\0'; at++) {
+        const bool begins = *at == '.' && (at == why || at[-1] == ' ') && at[1] >= 'a' && at[1] <= 'z';
+        field = begins || (field && (*at == '_' || (*at >= 'a' && *at <= 'z')));
+        fputs(begins ? "--" : (char[]){field && *at == '_' ? '-' : *at, '\0'}, stderr);
+    }
+    fputc('\n', stderr);
     gs_sleep(WORDS_ARRIVE);
     if (ranks.module != NULL)
         ranks.module->abort();

@@ -115,7 +115,8 @@ static gs_status compare(const gs_train_options *o)
     for (uint32_t r = 1; r < gs_ranks_count(); r++)
         for (uint32_t k = 0; k < n; k++)
             if (all[r][k] != all[0][k] && name[k] == NULL)
-                return gs_fail(GS_EINVAL, "rank %u is another version of gnnstream than rank 0", r);
+                return gs_fail(GS_EINVAL, "rank %u runs another command or version of gnnstream than rank 0; give all "
+                               "ranks the same", r);
             else if (all[r][k] != all[0][k])
                 return gs_fail(GS_EINVAL, ".%s: rank %u has another than rank 0; give all ranks the same options",
                                name[k], r);

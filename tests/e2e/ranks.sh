@@ -221,16 +221,17 @@ begin_long()
     victim=$(pgrep -f "train $work/store --model .* --epochs 1000000" | tail -n 1)
 }
 # One that is told to end ends all, and nothing is lost.
-begin_long 2 "$work/rows.gnn" --save "$work/ended.safetensors"
+begin_long 2 "$work/rows.gnn" --save "$work/ended.safetensors" --checkpoint "$work/ended"
 kill -TERM "$victim"
 wait $launcher
-grep -q 'interrupted in epoch .*; wrote .*ended.safetensors' "$work/stdout" && [ -s "$work/ended.safetensors" ] &&
+grep -q 'interrupted in epoch .*; wrote .*ended.safetensors' "$work/stdout" &&
+    grep -q '^go on with: mpirun -n 2 .*gnnstream train ' "$work/stdout" && [ -s "$work/ended.safetensors" ] &&
     pass || fail "told to end" "$work/stdout"
 # One that is stopped is named (killed_ranks.sh kills some).
 begin_long 3 gcn --io-timeout 1
 kill -STOP "$victim"
 wait $launcher && fail "stopped: the launcher says that all is well" || pass
-grep -Eq 'rank [0-2] has not answered for' "$work/stdout" && pass || fail "stopped" "$work/stdout"
+grep -Eq 'rank [0-2] has not answered for .* set --io-timeout$' "$work/stdout" && pass || fail "stopped" "$work/stdout"
 kill -CONT "$victim" 2>"$work/stderr"
 pgrep -f "train $work/store" >"$work/stderr" && fail "stopped: a rank is left" "$work/stderr" || pass
 
@@ -238,6 +239,15 @@ pgrep -f "train $work/store" >"$work/stderr" && fail "stopped: a rank is left" "
 gcn=("$GNNSTREAM" train "$work/store" --model gcn)
 refuse 2 'lr: rank 1 has another than rank 0' mpirun -n 1 "${gcn[@]}" --lr 0.1 : -n 1 "${gcn[@]}" --lr 0.2
 refuse 2 'done by one process' mpirun -n 2 "$GNNSTREAM" info "$work/store"
+refuse 2 'unknown command nosuch' mpirun -n 3 "$GNNSTREAM" nosuch
+# one that is refused by itself holds nobody up, nor does its launcher kill the others before they have spoken
+refuse 2 'rank 1: ended with status 2' mpirun -n 1 "${gcn[@]}" : -n 1 "${gcn[@]}" --nosuch
+refuse 2 'rank 1 runs another command' mpirun -n 1 "${gcn[@]}" : -n 1 "$GNNSTREAM" partition "$work/graph" \
+    "$work/none" --shards 2 --method lp
+refuse 2 '17 ranks: 16 are the most' mpirun -n 17 "${gcn[@]}"
+# while one never comes
+timeout -k 10 1 mpirun -n 1 "${gcn[@]}" : -n 1 sleep 30 >"$work/stdout" 2>&1
+[ $? -eq 124 ] && pass || fail "a signal does not end a rank that waits for another" "$work/stdout"
 batches=(--sampler neighbor --fanout 3,3 --batch-size 30)
 refuse 2 'host-memory: is missing' mpirun -n 2 "${gcn[@]}" "${batches[@]}"
 batches+=(--host-memory 300M)
@@ -245,5 +255,8 @@ batches+=(--host-memory 300M)
 mkdir "$work/tools" "$work/src"
 cp "$GNNSTREAM" "$work/tools"
 cp "${RANKS_MODULE%/*}/libgnnstream.so.0" "$work/src"
-refuse 1 'built without MPI' mpirun -n 3 "$work/tools/gnnstream" train "$work/store" --model gcn
+refuse 1 'no MPI .*libgnnstream_mpi.so: cannot open' mpirun -n 3 "$work/tools/gnnstream" train "$work/store" --model gcn
+# one that cannot be loaded, as where no MPI is installed
+echo none >"$work/src/${RANKS_MODULE##*/}"
+refuse 1 'no MPI .*libgnnstream_mpi.so: ' mpirun -n 3 "$work/tools/gnnstream" train "$work/store" --model gcn
 finish
