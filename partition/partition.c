@@ -679,11 +679,11 @@ static gs_status check_ranks(const gs_partition_options *o)
         return gs_fail(GS_EINVAL, ".shards %u: are more than %u", o->shards, GS_SHARDS_MOST);
     if (o->shards < 2 || ranks != o->shards)
         return gs_fail(GS_EINVAL, ".shards %u: are made by as many ranks, from 2 on, and here %s %u: start by mpirun "
-                       "-n %u, or make a store and cut it with gs_shard()", o->shards, ranks == 1 ? "is" : "are",
+                       "-n %u, or make a store and cut it with shard", o->shards, ranks == 1 ? "is" : "are",
                        ranks, GS_MAX(o->shards, 2u));
     if (o->method == NULL || strcmp(o->method, "metis") == 0 || strcmp(o->method, "fennel") == 0)
         return gs_fail(GS_EUNSUPPORTED, ".method: ranks order by label propagation, at random or not at all; give "
-                       ".method lp, random or natural, or make a store and cut it with gs_shard()");
+                       ".method lp, random or natural, or make a store and cut it with shard");
     return GS_OK;
 }
 
@@ -697,7 +697,7 @@ static gs_status check_ranks_input(const run *r)
     if (!parsed && in->types == NULL && !named && !links)
         return GS_OK;
     return gs_fail(GS_EUNSUPPORTED, "%s: ranks read plain arrays of edges and features, and no text, pairs, types of "
-                   "vertices or named features yet; make a store and cut it with gs_shard()", in->path);
+                   "vertices or named features yet; make a store and cut it with shard", in->path);
 }
 
 #define RANK_SECONDS 600.0 /* after which one that does not answer ends all, as .io_timeout is by default */

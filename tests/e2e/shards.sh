@@ -123,6 +123,8 @@ for way in store of2; do
         --save "$work/on.$way.safetensors" >"$work/stdout" 2>"$work/stderr" && pass || fail "resume" "$work/stderr"
 done
 cmp "$work/on.store.safetensors" "$work/on.of2.safetensors" && pass || fail "gone on otherwise"
+refuse 2 'model is missing: with STORE, --resume wants' mpirun -n 2 "$GNNSTREAM" train "$work/of2" \
+    --resume "$work/saved"
 run "predict" mpirun -n 2 "$GNNSTREAM" predict "$work/of2" --weights "$work/gcn.safetensors" --threads 1 \
     --logits "$work/predicted.npy"
 compare "a prediction" "$work/predicted.npy" "$work/gcn.npy" 1e-5
