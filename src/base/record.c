@@ -326,6 +326,8 @@ void gs_record_allow(gs_record *r, const char *known)
         if (!is_word(k->string, known))
             r->st = gs_fail(GS_EFORMAT, "%s: \"%s%.40s\" is not known; there are %s", r->path, r->where, k->string,
                             known);
+        else if (cJSON_GetObjectItemCaseSensitive(r->object, k->string) != k)
+            gs_record_refuse(r, k->string, "is there twice");
 }
 
 void gs_record_end(gs_record *r)

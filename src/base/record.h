@@ -76,7 +76,7 @@ gs_record gs_record_open(gs_record *of, const char *key, char where[GS_WHERE_BYT
 void gs_record_close(gs_record *of, gs_record *r);
 /* GS_EFORMAT, the first time: FILE: "KEY" WHAT. */
 void gs_record_refuse(gs_record *r, const char *key, const char *what);
-/* Refuses keys that are no word of `known`: "devices, host_bps, speeds". */
+/* Refuses keys that are no word of `known`, or there twice: "devices, host_bps, speeds". */
 void gs_record_allow(gs_record *r, const char *known);
 /* Nothing was there but what was taken. */
 void gs_record_end(gs_record *r);

@@ -187,6 +187,7 @@ static void test_topology__what_is_none_is_refused(void **state)
         {"{\"switches\": {\"devices\": 2}}", "not a topology"},
         {"{\"switches\": [2]}", "switch 0 is no object"},
         {"{\"switches\": [{\"devices\": 2}], \"switch\": 1}", "\"switch\" is not known"},
+        {"{\"switches\": [{\"devices\": 2}], \"switches\": []}", "\"switches\" is there twice"},
         {"{\"switches\": [{\"devices\": 2}], \"across_bps\": 10}", "\"across_bps\" must be a number of bytes"},
         {"{\"switches\": [{\"devices\": 2}], \"share\": 1}", "\"share\" must be \"chains\" or \"ring\""},
         {"{\"switches\": [{\"devices\": 2}], \"share\": \"all\"}", "\"share\" must be \"chains\" or \"ring\""},
