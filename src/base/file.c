@@ -227,6 +227,12 @@ uint64_t gs_disk_free_of(int fd)
     return fstatvfs(fd, &v) != 0 ? UINT64_MAX : bytes_left(&v);
 }
 
+gs_status gs_folder_sync(int fd, const char *path)
+{
+    /* EINVAL: the file system cannot sync folders; nothing more can be done. */
+    return fsync(fd) != 0 && errno != EINVAL ? gs_fail_errno(errno, "%s: sync failed", path) : GS_OK;
+}
+
 gs_status gs_mkdir(const char *path)
 {
     struct stat there;

@@ -60,6 +60,8 @@ bool gs_path_is_open_at(const char *path, int fd);
  * told. */
 uint64_t gs_disk_free(const char *dir);
 uint64_t gs_disk_free_of(int fd);
+/* What was made or renamed in the folder that is open lasts then. `path` is for the message. */
+gs_status gs_folder_sync(int fd, const char *path);
 /* mkdir; an existing folder is fine. */
 gs_status gs_mkdir(const char *path);
 /* Removes a folder and everything in it; a missing one is fine. Does not

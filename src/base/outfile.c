@@ -247,11 +247,9 @@ static int name_it(gs_outfile *o)
  * make the file less whole, and a file system that cannot sync folders (EINVAL) has nothing more to offer. */
 static void sync_folder(const gs_outfile *o)
 {
-    const int fd = openat(o->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
+    GS_CLOSED const int fd = openat(o->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
         (void)fsync(fd);
-        close(fd);
-    }
 }
 
 gs_status gs_outfile_show(gs_outfile *o)

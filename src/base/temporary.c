@@ -612,12 +612,6 @@ static int take_place(gs_staging *d, bool *old)
     return err == EINVAL || err == ENOSYS || err == EOPNOTSUPP ? two_steps(d) : err;
 }
 
-/* EINVAL: the file system cannot sync folders; nothing more can be done. */
-static gs_status sync_folder(int fd, const gs_staging *d)
-{
-    return fsync(fd) != 0 && errno != EINVAL ? gs_fail_errno(errno, "%s: sync failed", d->place) : GS_OK;
-}
-
 gs_status gs_staging_publish(gs_staging *d)
 {
     bool old = false;
@@ -625,7 +619,7 @@ gs_status gs_staging_publish(gs_staging *d)
 
     if (fd < 0)
         return gs_fail_errno(errno, "%s: what was made for it is gone", d->place);
-    GS_TRY(sync_folder(fd, d));
+    GS_TRY(gs_folder_sync(fd, d->place));
     const int err = take_place(d, &old);
     if (err == ENOTEMPTY || err == EEXIST || err == ENOTDIR)
         return gs_fail(GS_EEXIST, "%s: others have put something there meanwhile, which is not replaced", d->place);
@@ -634,7 +628,7 @@ gs_status gs_staging_publish(gs_staging *d)
     d->published = true;
     if (old)
         carry_over(d); /* at once: a run looks for its folder by name when it ends */
-    const gs_status st = sync_folder(d->parent, d);
+    const gs_status st = gs_folder_sync(d->parent, d->place);
     if (old)
         remove_folder(d, gs_path_name(d->dir), false);
     return st;

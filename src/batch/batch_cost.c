@@ -213,8 +213,6 @@ void gs_batch_trace_close(gs_batch_trace *t)
     *t = (gs_batch_trace){0};
 }
 
-void gs_batch_trace_clear(gs_batch_trace *t) { t->spans = 0; }
-
 void gs_batch_trace_add(gs_batch_trace *t, gs_batch_span span)
 {
     if (t->span != NULL)

@@ -185,7 +185,7 @@ typedef struct gs_batch_span {
 typedef struct gs_batch_trace {
     gs_batch_span *span; /* [most] a ring; NULL: nothing is traced */
     uint32_t most;
-    uint64_t spans;      /* so far; the last `most` are there */
+    uint64_t spans;      /* of the epoch so far; the last `most` are there */
 } gs_batch_trace;
 
 /* Memory of a trace of epochs of so many batches. */
@@ -193,8 +193,6 @@ uint64_t gs_batch_trace_bytes(uint32_t batches);
 /* GS_ENOMEM. Release with gs_batch_trace_close() in any case. */
 gs_status gs_batch_trace_open(gs_batch_trace *t, uint32_t batches);
 void gs_batch_trace_close(gs_batch_trace *t);
-/* An epoch begins. */
-void gs_batch_trace_clear(gs_batch_trace *t);
 void gs_batch_trace_add(gs_batch_trace *t, gs_batch_span span);
 /* PICK, SEND, COMPUTE and RETURN of a pass that is over; on host memory nothing is sent. */
 void gs_batch_trace_add_pass(gs_batch_trace *t, const gs_batch_pass *p);

@@ -242,7 +242,6 @@ bool gs_session_steps_on_device(const gs_session *s);
 /* When the parameters have their first values, or others. Does nothing where the host has them. */
 gs_status gs_session_keep_params(gs_session *s);
 /* After a train pass, on devices that step themselves. */
-gs_status gs_session_gradient_norm(const gs_session *s, double *out);
 gs_status gs_session_step(gs_session *s, const gs_update *u);
 gs_status gs_session_fetch_params(gs_session *s);
 /* Vertices by whose accuracy epochs can be compared, or pairs: of validation, where train passes are evaluated; else
@@ -258,9 +257,6 @@ gs_status gs_session_back_to_best(gs_session *s);
 void gs_session_keep_previous(gs_session *s);
 /* Takes that copy back, also on devices, whose optimiser state is lost. */
 gs_status gs_session_back_to_previous(gs_session *s);
-/* Are all parameters finite after the steps so far? Devices that step themselves know it of the steps before the last
- * pass. */
-bool gs_session_stepped_well(const gs_session *s);
 /* Fills `state` [program->params] with pointers to run `run` (from 0) of the optimiser's state, tensor by tensor; NULL
  * for tensors that are not learned. Where devices have the state, they point to room for a copy, until the next pass;
  * with `bring` the copy is made. */

@@ -297,12 +297,6 @@ gs_status gs_session_keep_params(gs_session *s)
     return GS_OK;
 }
 
-/* Asks the first device, as all have the same bits. */
-gs_status gs_session_gradient_norm(const gs_session *s, double *out)
-{
-    return gs_device_gradient_norm(s->machine.device[0], out);
-}
-
 /* The gradients are the same bits on all devices (gs_device_all_reduce), and so is what each makes of its own copy. */
 gs_status gs_session_step(gs_session *s, const gs_update *u)
 {
@@ -360,13 +354,6 @@ gs_status gs_session_back_to_previous(gs_session *s)
         GS_TRY(gs_device_fetch_previous(s->machine.device[0], p->value));
     copy_values(p->values + first, p->previous + first, p->elements - first);
     return gs_session_keep_params(s);
-}
-
-bool gs_session_stepped_well(const gs_session *s)
-{
-    if (gs_session_steps_on_device(s))
-        return gs_device_stepped_well(s->machine.device[0]);
-    return gs_params_are_finite(&s->run.params);
 }
 
 /* Gradients of devices that step themselves never come to the host, so there is room for one run. */

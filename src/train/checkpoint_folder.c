@@ -87,8 +87,8 @@ struct keep {
     uint32_t epoch[2];
 };
 
-/* A new folder in `path`, whose name nobody can have made before. */
-static gs_status make_folder(char **out, const char *path)
+/* Whose name nobody can have made before. */
+gs_status gs_checkpoint_begin(char **out, const char *path)
 {
     char name[sizeof(MAKING) + 16];
     uint64_t word = 0;
@@ -110,7 +110,7 @@ static gs_status remove_checkpoint(const char *path, const char *dir)
 {
     GS_FREED char *away = NULL;
 
-    GS_TRY(make_folder(&away, path));
+    GS_TRY(gs_checkpoint_begin(&away, path));
     const gs_status st = rename(dir, away) != 0 ? gs_fail_errno(errno, "%s: cannot be removed", dir) : GS_OK;
     const gs_status removed = gs_remove_tree(away);
     return st != GS_OK ? st : removed;
@@ -176,18 +176,10 @@ void gs_checkpoint_folder_close(gs_checkpoint_folder *f)
 
 /* ---- a new one ----------------------------------------------------------- */
 
-gs_status gs_checkpoint_begin(const gs_checkpoint_folder *f, char **dir) { return make_folder(dir, f->path); }
-
-static gs_status sync_folder(int fd, const char *path)
-{
-    /* EINVAL: the file system cannot sync folders; nothing more can be done. */
-    return fsync(fd) != 0 && errno != EINVAL ? gs_fail_errno(errno, "%s: sync failed", path) : GS_OK;
-}
-
 static gs_status sync_dir(const char *dir)
 {
     GS_CLOSED const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? gs_fail_errno(errno, "%s: cannot open", dir) : sync_folder(fd, dir);
+    return fd < 0 ? gs_fail_errno(errno, "%s: cannot open", dir) : gs_folder_sync(fd, dir);
 }
 
 gs_status gs_checkpoint_finish(const gs_checkpoint_folder *f, const char *dir, uint32_t epoch, uint32_t previous)
@@ -201,7 +193,7 @@ gs_status gs_checkpoint_finish(const gs_checkpoint_folder *f, const char *dir, u
         GS_TRY(remove_checkpoint(f->path, to));
     if (rename(dir, to) != 0)
         return gs_fail_errno(errno, "%s: cannot rename to %s", dir, to);
-    GS_TRY(sync_folder(f->fd, f->path));
+    GS_TRY(gs_folder_sync(f->fd, f->path));
     (void)each(f->path, remove_other, &keep); /* what cannot be removed is tried again behind the next one */
     return GS_OK;
 }

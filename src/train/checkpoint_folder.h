@@ -35,8 +35,8 @@ gs_status gs_checkpoint_before(const char *path, uint64_t before, uint32_t *epoc
 /* "PATH/epoch-0000000012"; free with gs_free(). NULL when memory is short. */
 char *gs_checkpoint_dir(const char *path, uint32_t epoch);
 
-/* A new folder to write one in; free with gs_free(), after: */
-gs_status gs_checkpoint_begin(const gs_checkpoint_folder *f, char **dir);
+/* A new folder in the folder of checkpoints `path`, to write one in; free with gs_free(), after: */
+gs_status gs_checkpoint_begin(char **dir, const char *path);
 /* The number in a checkpoint's name: epochs that were begun. */
 static inline uint32_t gs_checkpoint_number(uint32_t epochs, uint32_t batches) { return epochs + (batches > 0); }
 /* Its files are synced. It becomes the checkpoint of `epoch`, in place of one that is there, and others than this

@@ -351,10 +351,13 @@ gs_status gs_run__fetch(gs_run *r)
 gs_status gs_run__check_pass(gs_run *r, uint32_t epoch, double loss)
 {
     char when[32];
-    gs_status st;
 
-    if (r->has_previous && gs_session_steps_on_device(r->session) && !gs_session_stepped_well(r->session))
-        return (st = gs_session_fetch_params(r->session)) == GS_OK ? refuse_step(r, r->epoch) : st;
+    /* devices that step themselves know it of the steps before the last pass */
+    if (r->has_previous && gs_session_steps_on_device(r->session) &&
+        !gs_device_stepped_well(r->session->machine.device[0])) {
+        GS_TRY(gs_session_fetch_params(r->session));
+        return refuse_step(r, r->epoch);
+    }
     if (isfinite(loss))
         return GS_OK;
     snprintf(when, sizeof(when), "epoch %u", epoch);

@@ -830,7 +830,7 @@ gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
     gs_batch_devices_quiet(b->engine); /* of an epoch that was stopped */
     b->followed = NULL;
     b->draws.seconds = b->draws.amount = b->draws.waited = 0;
-    gs_batch_trace_clear(&b->trace);
+    b->trace.spans = 0;
     gs_draws_order(&b->draws, !gs_control_shuffles(&r->control));
     b->draws.last_epoch = gs_control_keeps_order(&r->control) ? r->options.epochs : 0;
     p->of = gs_sampler_batches(b->draws.sampler);

@@ -435,7 +435,7 @@ static gs_status write_checkpoint(gs_run *r)
 
     GS_NEED(c != NULL, "%s: out of memory", s->folder.path);
     describe(r, c);
-    if ((st = gs_checkpoint_begin(&s->folder, &dir)) == GS_OK) {
+    if ((st = gs_checkpoint_begin(&dir, s->folder.path)) == GS_OK) {
         if ((st = gs_kept_lines_sync(&s->lines)) == GS_OK && (st = write_sections(r, c, dir)) == GS_OK &&
             (st = write_text(c, dir)) == GS_OK)
             st = gs_checkpoint_finish(&s->folder, dir, number, previous_of(r, number));

@@ -170,7 +170,7 @@ static gs_status gradient_norm(double *out, gs_session *s, const gs_optim *o)
         return GS_OK;
     double rest = 0;
     if (gs_session_steps_on_device(s))
-        GS_TRY(gs_session_gradient_norm(s, &rest));
+        GS_TRY(gs_device_gradient_norm(s->machine.device[0], &rest)); /* all have the same bits */
     else
         rest = gs_optim_norm(&s->run.params);
     const bool apart = gs_ranks_count() > 1 && p->tables > 0; /* each rank has rows of its own */
