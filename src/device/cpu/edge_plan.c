@@ -605,6 +605,15 @@ static void plan_outer(planner *p, const gs_sum *sum)
 
 /* ---- the whole ---- */
 
+#define NEAR_BYTES GS_MIB /* what a second-level cache holds */
+#define NEAR_EDGES 4      /* of a row, at least */
+
+/* Are nearly all reads of the operand's rows of a second-level cache? They come as fast as they can be asked for. */
+static bool stay_near(const gs_edges *e, uint64_t bytes)
+{
+    return bytes <= NEAR_BYTES && e->start[e->targets] - e->start[0] >= NEAR_EDGES * (uint64_t)e->operand_rows;
+}
+
 static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint64_t bytes, bool typed)
 {
     for (uint32_t g = 0; g < plan->gathers; g++)
@@ -664,8 +673,9 @@ static void plan_register(planner *p, uint32_t index)
                        operand ? e->operand_rows : e->target_rows);
             s->a.form = operand ? GS_CPU_EDGE_OPERAND_TYPE : GS_CPU_EDGE_TARGET_TYPE;
         }
-        if (operand && s->uses > s->late_uses)
-            add_gather(p->plan, rows, r->width * (half ? sizeof(uint16_t) : sizeof(float)), r->typed);
+        const uint64_t bytes = r->width * (half ? sizeof(uint16_t) : sizeof(float));
+        if (operand && s->uses > s->late_uses && (r->typed || !stay_near(e, bytes * e->operand_rows)))
+            add_gather(p->plan, rows, bytes, r->typed);
     }
 }
 
