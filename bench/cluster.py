@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """cluster.py PROGRAM STORE [MODEL...] - `plan --cluster` beside the plan of a store, and beside runs of it.
 
-The shape is that of the store: its counts, and the part of its edges that begin with another rank's vertex where each
-rank has as many of its intervals, which chunks.bin says. The network is the one that ranks of one machine are taken to
-have (docs/design/ranks.md). One line for each model and number of ranks: megabytes that a rank receives in an epoch,
-seconds, and megabytes of memory, as described, planned and run (by mpirun; the median of the last epochs); then what is
-described over what is planned, and over what was run. Costs are those that `bench train` of each model by one rank
-finds, in a record of its own: what is known of this machine otherwise is neither read nor changed.
+The shape is that of the store: its counts, the parts of its edges that begin with another rank's vertex, where each
+rank has as many intervals, and within an interval, and those of its intervals in which next to no edge begins, and of
+its vertices that begin one. The network is the one that ranks of one machine are taken to have (docs/design/ranks.md).
+One line for each model and number of ranks: megabytes that a rank receives in an epoch, seconds, and megabytes of
+memory, as described, planned and run (by mpirun; the median of the last epochs); then what is described over what is
+planned, and over what was run. Costs are those that `bench train` of each model by one rank finds, in a record of its
+own: what is known of this machine otherwise is neither read nor changed.
 
   --ranks LIST    1,2
   --options TEXT  of train and plan: "--layers 2 --hidden 64 --no-hoist --no-prune"
@@ -24,15 +25,21 @@ NETWORK = {"bps": 256e6, "seconds": 31e-6}
 MEMORY = 4 << 30
 
 
-def remote_part(store, ranks):
-    """Of the edges, those between intervals of two ranks."""
+def parts_of(store, ranks):
+    """Intervals; of the edges those between two ranks' and within one; intervals with under a tenth of their share;
+    vertices that edges begin with."""
     with open(f"{store}/manifest.json", encoding="utf-8") as file:
-        parts = json.load(file)["parts"]
+        manifest = json.load(file)
+    parts, vertices = manifest["parts"], manifest["vertices"]
     with open(f"{store}/chunks.bin", "rb") as file:
         records = file.read(48 * parts * parts)
     edges = [struct.unpack_from("<Q", records, 48 * k + 16)[0] for k in range(parts * parts)]
     remote = sum(n for k, n in enumerate(edges) if k // parts * ranks // parts != k % parts * ranks // parts)
-    return parts, remote / sum(edges)
+    idle = sum(10 * parts * sum(edges[i::parts]) < sum(edges) for i in range(parts))
+    with open(f"{store}/out_degree.bin", "rb") as file:
+        degrees = memoryview(file.read())[:4 * vertices].cast("f")
+    inside, ends = sum(edges[::parts + 1]), sum(d > 0 for d in degrees)
+    return parts, remote / sum(edges), inside / sum(edges), idle / parts, ends / vertices
 
 
 def output(command):
@@ -50,9 +57,10 @@ def described(program, store, info, ranks, options, folder):
     """(received bytes, seconds, memory)"""
     with open(f"{folder}/cluster", "w", encoding="ascii") as file:
         json.dump({"ranks": ranks, "memory": MEMORY, "network": NETWORK}, file)
-    parts, remote = remote_part(store, ranks)
+    parts, remote, inside, idle, ends = parts_of(store, ranks)
     shape = f"vertices={info['vertices']},edges={info['edges']},features={info['features']}," \
-            f"classes={info['classes']},parts={parts},remote={remote:.6f}"
+            f"classes={info['classes']},parts={parts},remote={remote:.6f},inside={inside:.6f}," \
+            f"idle={idle:.6f},ends={ends:.6f}"
     r = json.loads(output([program, "plan", "--cluster", f"{folder}/cluster", "--shape", shape, "--threads", "1",
                            "--json", *options]))
     received = next((x["bytes"] for x in r["links"] if x["name"] == "rows from other ranks"), 0)

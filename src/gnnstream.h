@@ -58,8 +58,10 @@ GS_API gs_status gs_print_plan(void *file, const gs_plan_report *plan);
 GS_API gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *options);
 
 /* Reports what training would be on a cluster that need not be there, of a graph that need not be there. `cluster`: a
- * file, and `shape`: "vertices=N,edges=N,features=N" with "classes=N", "remote=X" (the part of the edges that begin
- * with another rank's vertex; else as in a random order) and "parts=N" where they are known (docs/ranks.md). Every row
+ * file, and `shape`: "vertices=N,edges=N,features=N" with "classes=N", "parts=N", "remote=X" and "inside=X" (the part
+ * of the edges that begin with another rank's vertex, and within one interval; else as in a random order), "idle=X" (of
+ * the vertices, those of intervals without edges) and "ends=X" (those that edges begin with) where they are known
+ * (docs/ranks.md). Every row
  * and edge counts, as no split leaves any out. .device is "cpu", batches and pairs are GS_EUNSUPPORTED. Errors as
  * gs_run_open(); GS_EFORMAT: the file. */
 GS_API gs_status gs_plan_cluster(gs_cluster_report *out, const char *cluster, const char *shape,

@@ -374,7 +374,9 @@ static const cli_option plan_cluster_options[] = {
      0, 0},
     {"--shape", CLI_TEXT, offsetof(plan_command, shape), NULL, "COUNTS",
      "in place of STORE: vertices=N,edges=N,features=N, and where known classes=N,\n"
-     "remote=X (part of the edges that begin with another rank's vertex), parts=N", NULL, 0, 0},
+     "parts=N, remote=X (part of the edges that begin with another rank's vertex), inside=X\n"
+     "(within an interval), ends=X (of the vertices, those that edges begin with), idle=X (those\n"
+     "of intervals without edges)", NULL, 0, 0},
     {0},
 };
 

@@ -381,7 +381,7 @@ struct gs_store {
     char *dir;
     uint32_t sharers; /* owners beside the first */
     int folder; /* the one that was opened, whatever takes its place */
-    bool shape; /* there is no folder */
+    double fuller; /* above 0: a shape, there is no folder */
     int ids;    /* input_id.bin, which is read last, when the store may long have been replaced */
     gs_store_info info;
     gs_chunk_table table;
@@ -627,7 +627,7 @@ static gs_status load_store(gs_store **out, const char *dir, bool part)
     return GS_OK;
 }
 
-gs_status gs_store__of_table(gs_store **out, const char *name, const gs_manifest *m, gs_chunk *chunks)
+gs_status gs_store__of_table(gs_store **out, const char *name, const gs_manifest *m, gs_chunk *chunks, double fuller)
 {
     gs_store *const s = gs_calloc(1, sizeof(*s));
     char *const dir = gs_strdup(name);
@@ -637,7 +637,8 @@ gs_status gs_store__of_table(gs_store **out, const char *name, const gs_manifest
         gs_free(dir);
         return gs_fail(GS_ENOMEM, "%s: out of memory", name);
     }
-    *s = (gs_store){.dir = dir, .folder = -1, .ids = -1, .shape = true, .info = m->info, .chunks = chunks};
+    *s = (gs_store){.dir = dir, .folder = -1, .ids = -1, .info = m->info, .chunks = chunks,
+                    .fuller = fuller};
     set_table(s, m);
     set_arrays(s, m, NULL);
     *out = s;
@@ -720,7 +721,11 @@ const gs_store_info *gs_store_get_info(const gs_store *s)
 }
 bool gs_store_is_shape(const gs_store *s)
 {
-    return s->shape;
+    return s->fuller > 0;
+}
+double gs_store__fuller(const gs_store *s)
+{
+    return s->fuller;
 }
 const gs_chunk_table *gs_store_chunks(const gs_store *s)
 {

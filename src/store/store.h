@@ -180,6 +180,9 @@ typedef struct gs_store_shape {
     uint32_t parts;   /* P; fewer where intervals of as many rows each are fewer */
     uint32_t owners;  /* intervals, in order, belong to so many, to each as many; divides `parts` */
     double remote;    /* part of the edges between intervals of different owners, 0 to 1 */
+    double inside;    /* part of the edges with both ends in one interval; below 0: as in others of the owner */
+    double idle;      /* part of an owner's intervals, its last, that have no edges, 0 to below 1; one has some */
+    double fuller;    /* gs_shape_fuller() */
 } gs_store_shape;
 
 /* A store of counts alone, without a file: edges of an owner, and those between two, are spread evenly, and which rows
@@ -187,6 +190,12 @@ typedef struct gs_store_shape {
  * stands for its folder. GS_EINVAL: more than a store can have; GS_ENOMEM. */
 gs_status gs_store_open_shape(gs_store **out, const char *name, const gs_store_shape *shape);
 bool gs_store_is_shape(const gs_store *s);
+/* How often the rows of others that have edges are named: as in R-MAT, where the fuller half of them has this part of
+ * the edges, the fuller half of each half again, and so on; 0.5: all alike. Such that of rows with `each` edges on
+ * average edges begin with the part `ends`. */
+double gs_shape_fuller(double ends, double each);
+/* Of granules of so many rows with `each` edges a row, the part that edges name. */
+double gs_shape_named(double fuller, double each, double rows);
 /* Rows that are drawn as one: of a million lots as large a part is named as of their rows one by one, near enough, and
  * intervals are whole lots. 1 for fewer vertices, and for a store that is there. */
 uint32_t gs_store_lot(const gs_store *s);

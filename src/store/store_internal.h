@@ -92,7 +92,8 @@ gs_extent gs_store__part_of(const gs_manifest *m, const gs_chunk_table *t, const
 gs_status gs_store__file_size(uint64_t *bytes, const char *dir, const char *name);
 
 /* store.c: one without a file, which takes `chunks` of both directions. */
-gs_status gs_store__of_table(gs_store **out, const char *name, const gs_manifest *m, gs_chunk *chunks);
+gs_status gs_store__of_table(gs_store **out, const char *name, const gs_manifest *m, gs_chunk *chunks, double fuller);
+double gs_store__fuller(const gs_store *s); /* of a shape, else 0 */
 
 uint64_t gs_manifest__array_bytes(const gs_manifest *m,
                                   gs_array_id id);       /* rows only, no padding; 0: absent */

@@ -18,7 +18,7 @@
 
 /* ---- the shape ------------------------------------------------------------ */
 
-enum { OF_VERTICES, OF_EDGES, OF_FEATURES, OF_CLASSES, OF_PARTS, OF_REMOTE, NUMBERS };
+enum { OF_VERTICES, OF_EDGES, OF_FEATURES, OF_CLASSES, OF_PARTS, OF_REMOTE, OF_IDLE, OF_ENDS, OF_INSIDE, NUMBERS };
 static const struct {
     const char *name;
     double least, most;
@@ -29,9 +29,14 @@ static const struct {
     [OF_CLASSES] = {"classes", 1, 1u << 20},
     [OF_PARTS] = {"parts", 1, 65536},
     [OF_REMOTE] = {"remote", 0, 1},
+    [OF_IDLE] = {"idle", 0, 1 - 0x1p-20},
+    [OF_ENDS] = {"ends", 0x1p-20, 1},
+    [OF_INSIDE] = {"inside", 0, 1},
 };
 
-#define SHAPE_WORDS "give it as vertices=N,edges=N,features=N, and classes=N, remote=X (0 to 1) and parts=N where known"
+#define SHAPE_WORDS \
+    "give it as vertices=N,edges=N,features=N, and where known classes=N, parts=N, and remote=X, inside=X, " \
+    "idle=X and ends=X (from 0 to 1)"
 
 /* One "NAME=NUMBER" at `text`; gives what is behind it, NULL where it is none. */
 static const char *read_number(double x[NUMBERS], const char *text)
@@ -47,14 +52,14 @@ static const char *read_number(double x[NUMBERS], const char *text)
         return NULL;
     x[k] = strtod(text + name + 1, &end);
     if (end == text + name + 1 || !(x[k] >= numbers[k].least) || x[k] > numbers[k].most ||
-        (k != OF_REMOTE && x[k] != floor(x[k])))
+        (k < OF_REMOTE && x[k] != floor(x[k])))
         return NULL;
     return *end == ',' && end[1] != '\0' ? end + 1 : *end == '\0' ? end : NULL;
 }
 
 static gs_status read_shape(gs_store_shape *out, const char *text)
 {
-    double x[NUMBERS] = {-1, -1, -1, -1, -1, -1};
+    double x[NUMBERS] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
     const char *at = text;
 
     while (at != NULL && *at != '\0')
@@ -64,7 +69,10 @@ static gs_status read_shape(gs_store_shape *out, const char *text)
     *out = (gs_store_shape){.vertices = (uint64_t)x[OF_VERTICES], .edges = (uint64_t)x[OF_EDGES],
                             .features = (uint32_t)x[OF_FEATURES],
                             .classes = x[OF_CLASSES] < 0 ? 16 : (uint32_t)x[OF_CLASSES],
-                            .parts = x[OF_PARTS] < 0 ? 0 : (uint32_t)x[OF_PARTS], .remote = x[OF_REMOTE]};
+                            .parts = x[OF_PARTS] < 0 ? 0 : (uint32_t)x[OF_PARTS], .remote = x[OF_REMOTE],
+                            .inside = x[OF_INSIDE], .idle = GS_MAX(x[OF_IDLE], 0.0), .fuller = 0.5};
+    if (x[OF_ENDS] > 0)
+        out->fuller = gs_shape_fuller(x[OF_ENDS], x[OF_EDGES] / x[OF_VERTICES]);
     return GS_OK;
 }
 
@@ -87,8 +95,8 @@ typedef struct scene {
 static double rows_of_others(const scene *x, double others, double g)
 {
     const double edges = (double)x->all.edges * x->all.remote / x->whole.ranks;
-    const double rows = (double)x->all.vertices / x->whole.ranks * others;
-    return rows > 0 ? -rows * expm1(-edges * g / rows) : 0;
+    const double rows = (double)x->all.vertices * (1 - x->all.idle) / x->whole.ranks * others;
+    return rows > 0 ? rows * gs_shape_named(x->all.fuller, edges / rows, g) : 0;
 }
 
 static gs_status open_few(scene *x, uint32_t parts, const char *shape)
