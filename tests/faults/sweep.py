@@ -20,6 +20,7 @@ for the tens of thousands of allocations of oneDNN. J runs are made at once, eac
 import argparse
 import array
 import collections
+import contextlib
 import glob
 import hashlib
 import json
@@ -27,6 +28,7 @@ import os
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -87,6 +89,20 @@ def losses(path):
     keys = ("epoch", "loss", "train_acc", "valid_acc", "test_acc")
     with open(path, encoding="utf-8") as f:
         return [tuple(json.loads(line)[k] for k in keys) for line in f]
+
+
+def family(process):
+    """The process, its children and theirs."""
+    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as f:
+        return [process, *(p for child in f.read().split() for p in family(int(child)))]
+
+
+def end(run):
+    """What it had said. A launcher's ranks stay where it is killed, each a session of its own."""
+    for process in family(run.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    return run.communicate()[1]
 
 
 class Scenario:
@@ -199,17 +215,18 @@ class Worker:
             both = [[self.program, *s.arguments]] * 2
             both[s.rank] = command
             command = ["mpirun", "-n", "1", *both[0], ":", "-n", "1", *both[1]]
-        try:
-            done = subprocess.run(command, cwd=self.work, env=env, timeout=SECONDS,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-            status, said = done.returncode, done.stderr.decode(errors="replace")
-        except subprocess.TimeoutExpired as e:
-            status, said = None, (e.stderr or b"").decode(errors="replace")
+        with subprocess.Popen(command, cwd=self.work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE) as run:
+            try:
+                said = run.communicate(timeout=SECONDS)[1]
+                status = run.returncode
+            except subprocess.TimeoutExpired:
+                status, said = None, end(run)
         lines = []
         if os.path.exists(report):
             with open(report, encoding="utf-8") as f:
                 lines = f.read().splitlines()
-        return status, said, lines
+        return status, said.decode(errors="replace"), lines
 
     def result(self, s):
         out = {name: digest(os.path.join(self.work, name)) for name in s.outputs}
