@@ -28,13 +28,17 @@ static float row_max(const float *a, uint32_t n)
     return max;
 }
 
-/* The first of the largest; `n` where they are not numbers. */
+/* The first of the largest; `n` where they are not numbers. No branch asks which, as it would not be foreseen: the one
+ * furthest from the end. What is read behind the end is no further than 0. */
 static uint32_t first_at(const float *a, uint32_t n, float max)
 {
-    uint32_t c = 0;
-    while (c < n && a[c] != max)
-        c++;
-    return c;
+    gs_vf to_end = (float)n - __builtin_convertvector(gs_lane_numbers(), gs_vf), most = {0};
+    for (uint32_t c = 0; c < n; c += GS_LANES, to_end -= (float)GS_LANES) {
+        const gs_vf x = c + GS_LANES <= n ? gs_load(a + c) : gs_load_part(a + c, n - c);
+        const gs_vf at = gs_select(x == max, to_end, (gs_vf){0});
+        most = gs_select(at > most, at, most);
+    }
+    return n - (uint32_t)gs_lanes_max(most);
 }
 
 /* Threads add whole numbers, so that their order does not matter. */
