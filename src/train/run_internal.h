@@ -198,6 +198,8 @@ gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_DEV
 gs_status gs_run__folder(char **out, const char *store);
 /* run_ranks.c: the same of a run, whose ranks must have one store, or its shards; of one process `store`. All ask. */
 gs_status gs_run__take_folder(char **out, const char *store);
+/* run_ranks.c: GS_EINVAL: ranks begin with other weights. All ask. */
+gs_status gs_run__compare_weights(const gs_run *r);
 /* run_ranks.c: GS_EINTERRUPTED: .stop has been set, in any rank. All ask. */
 gs_status gs_run__check_stop(const gs_run *r);
 /* run_ranks.c: most bytes that a process of the run ever had resident. All ask. */

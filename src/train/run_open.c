@@ -373,6 +373,7 @@ static gs_status open_run(gs_run *r, const char *store, uint64_t process_bytes)
     GS_TRY(gs_kept_lines_pour(&r->saver.lines, &r->files.metrics));
     GS_TRY(gs_run__place(r));
     GS_TRY(gs_run__resume_state(r));
+    GS_TRY(gs_run__compare_weights(r));
     gs_run__warn(r->session);
     r->report.open_seconds = gs_now() - r->began;
     return GS_OK;

@@ -208,6 +208,23 @@ gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_DEV
 
 /* ---- together ------------------------------------------------------------- */
 
+/* Each rank reads files of its own machine. */
+gs_status gs_run__compare_weights(const gs_run *r)
+{
+    const gs_params *const p = &r->session->run.params;
+    uint64_t own = gs_hash64(p->values, p->elements * sizeof(*p->values)), all[GS_RANKS_MOST];
+
+    for (int k = 0; k < GS_PARAMS_STATES; k++)
+        if (p->state[k] != NULL)
+            own = gs_hash64_seeded(p->state[k], p->elements * sizeof(*p->values), own);
+    GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
+    for (uint32_t k = 1; k < gs_ranks_count(); k++)
+        if (all[k] != all[0])
+            return gs_fail(GS_EINVAL, "rank %u begins with other weights than rank 0: give all machines the same file "
+                           "of weights, or the same checkpoint", k);
+    return GS_OK;
+}
+
 /* Whoever is asked, all stop. */
 gs_status gs_run__check_stop(const gs_run *r)
 {

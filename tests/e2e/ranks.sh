@@ -250,6 +250,14 @@ refuse 2 'unknown command nosuch' mpirun -n 3 "$GNNSTREAM" nosuch
 refuse 2 'rank 1: ended with status 2' mpirun -n 1 "${gcn[@]}" : -n 1 "${gcn[@]}" --nosuch
 refuse 2 'rank 1 runs another command' mpirun -n 1 "${gcn[@]}" : -n 1 "$GNNSTREAM" partition "$work/graph" \
     "$work/none" --shards 2 --method lp
+# a file of weights that is another one on each machine
+mkdir "$work/here" "$work/there"
+for each in here.1 there.2; do
+    run "weights" "${gcn[@]}" --hidden 4 --epochs 1 --seed ${each#*.} --save "$work/${each%.*}/w.safetensors"
+done
+other=("$GNNSTREAM" predict "$work/store" --weights w.safetensors --logits "$work/none")
+refuse 2 'rank 1 begins with other weights' mpirun -wdir "$work/here" -n 1 "${other[@]}" : \
+    -wdir "$work/there" -n 1 "${other[@]}"
 refuse 2 '17 ranks: 16 are the most' mpirun -n 17 "${gcn[@]}"
 # while one never comes
 timeout -k 10 1 mpirun -n 1 "${gcn[@]}" : -n 1 sleep 30 >"$work/stdout" 2>&1
