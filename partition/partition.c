@@ -176,6 +176,25 @@ static uint64_t mix_text(uint64_t sum, const char *text)
     return sum * 0x9E3779B97F4A7C15u + (text != NULL ? gs_hash64(text, strlen(text)) : 1);
 }
 
+#define SAMPLES 64
+
+/* Some numbers of each array: what a machine has at the path may be another graph of the same counts. */
+static uint64_t mix_arrays(uint64_t sum, const gs_part_input *in)
+{
+    const gs_part_file *const file[] = {&in->edge, &in->type, &in->weight, &in->edge_feature, &in->feature, &in->indptr,
+                                        &in->indices, &in->data, &in->label, in->split, in->split + 1, in->split + 2};
+
+    for (size_t f = 0; f < GS_ARRAY_LEN(file); f++) {
+        const gs_npy *const a = &file[f]->npy;
+        uint64_t number[SAMPLES] = {0};
+        for (uint64_t k = 0; k < SAMPLES && a->fd >= 0 && a->data_bytes >= sizeof(*number); k++)
+            (void)!pread(a->fd, &number[k], sizeof(*number),
+                         (off_t)(a->data_offset + (a->data_bytes - sizeof(*number)) / (SAMPLES - 1) * k));
+        sum = gs_hash64_seeded(number, sizeof(number), sum);
+    }
+    return sum;
+}
+
 static gs_status compare_ranks(const run *r)
 {
     const gs_partition_options *const o = r->job.opt;
@@ -185,6 +204,7 @@ static gs_status compare_ranks(const run *r)
 
     own = mix_text(mix_text(mix_text(own, o->method), o->feature_type), o->split);
     own = mix_text(mix_text(mix_text(own, o->task), o->ids), o->format);
+    own = mix_arrays(own, &r->in);
     gs_status st = gs_ranks_gather(all, &own, sizeof(own));
     for (uint32_t k = 1; k < r->job.ranks && st == GS_OK; k++)
         if (all[k] != all[0])

@@ -116,6 +116,10 @@ refuse 2 '1 interval.* cannot be dealt to 2 ranks' mpirun -n 2 "$GNNSTREAM" part
     --shards 2 --method random --parts 1
 refuse 2 'rank 1 has another input or other options' mpirun -n 1 "${p[@]}" --shards 2 : -n 1 "${p[@]}" --shards 2 \
     --seed 4
+run "another graph" "$GNNSTREAM" generate rmat "$work/another" --vertices 6000 --edges 40000 --features 40 --classes 4 \
+    --seed 1
+refuse 2 'rank 1 has another input or other options' mpirun -n 1 "${p[@]}" --shards 2 : -n 1 "$GNNSTREAM" partition \
+    "$work/another" "${p[@]:3}" --shards 2
 [ ! -e "$work/none" ] && pass || fail "something is left of what was refused"
 refuse 1 'use --force' mpirun -n 2 "$GNNSTREAM" partition "$work/plain" "$work/ranks/out" --shards 2 --method random
 run "made again" mpirun -n 2 "$GNNSTREAM" partition "$work/plain" "$work/ranks/out" --shards 2 --method random --force
