@@ -12,6 +12,8 @@
 #   GS_EPOCHS   of each run, default 6; the first does not count
 #   GS_TURNS    runs of each, default 3: the median is of all their epochs
 #   GS_LAYOUTS  which of computing wire crossed small wide daha; default all
+#   GS_SPEED    multiplies the devices' speeds, default 1: wires are as fast as they are said to be, so on a machine
+#               whose processors are twice as fast as those that layouts were made for (Zen 3) 0.5 is the same
 #   GS_RUN      put before each measured command, such as one that keeps the machine quiet
 . "$(dirname "$0")/lib.sh"
 
@@ -40,7 +42,7 @@ store()
 store R 200000 4000000 128 24
 store wide 100000 6000000 600 16
 store daha 100000 4000000 512 16
-python3 - "$out" <<'EOF_PY'
+python3 - "$out" "${GS_SPEED:-1}" <<'EOF_PY'
 import json, sys
 # speed, wire to the host (0: as fast as it goes), memory
 layouts = {"computing": [(1, 0, 1 << 30), (0.5, 0, 1 << 30)], "wire": [(1, 0, 1 << 30), (1, 4e7, 1 << 30)],
@@ -48,8 +50,8 @@ layouts = {"computing": [(1, 0, 1 << 30), (0.5, 0, 1 << 30)], "wire": [(1, 0, 1 
            "wide": [(1, 5e8, 128 << 20), (0.25, 0, 2 << 30)], "daha": [(1, 1e8, 64 << 20), (0.25, 0, 1 << 30)]}
 for name, devices in layouts.items():
     def write(suffix, chosen):
-        switches = [{"devices": 1, "speeds": [s], "memories": [m], **({"host_bps": bps} if bps else {})}
-                    for s, bps, m in chosen]
+        switches = [{"devices": 1, "speeds": [s * float(sys.argv[2])], "memories": [m],
+                     **({"host_bps": bps} if bps else {})} for s, bps, m in chosen]
         if name == "daha" and len(chosen) > 1:
             switches[1]["in_place"] = True
         with open(f"{sys.argv[1]}/{name}.{suffix}.json", "w") as f:
