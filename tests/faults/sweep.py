@@ -92,9 +92,12 @@ def losses(path):
 
 
 def family(process):
-    """The process, its children and theirs."""
-    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as f:
-        return [process, *(p for child in f.read().split() for p in family(int(child)))]
+    """The process, its children and theirs, but those that end meanwhile."""
+    children = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as f:
+            children = f.read().split()
+    return [process, *(p for child in children for p in family(int(child)))]
 
 
 def end(run):
