@@ -130,13 +130,12 @@ void gs_label_step_forward(gs_label_step *s, const gs_pair_batch *b, const gs_de
 
 static void lose(gs_label_step *s, const gs_pair_batch *b, uint8_t split, float *gradient, float scale, gs_metrics *m)
 {
-    const gs_loss loss = gs_loss_of_task(s->o.classes ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS);
     const gs_cpu_loss x = {.logits = s->logit, .label = b->label, .label_type = s->o.label_type, .split = s->split,
                            .gradient = gradient, .rows = b->pairs, .classes = s->o.columns, .scale = scale,
                            .found = m->found};
 
     memset(s->split, split, b->pairs);
-    s->kernels->loss[loss](&x, m);
+    s->kernels->loss[s->o.loss](&x, m);
 }
 
 void gs_label_step_judge(gs_label_step *s, const gs_pair_batch *b, uint8_t split, gs_metrics *m)

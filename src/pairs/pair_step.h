@@ -82,7 +82,7 @@ static inline const float *gs_pair_step_gradient(const gs_pair_step *s, uint32_t
 
 typedef struct gs_label_step_options {
     bool product;              /* x is the product of both rows */
-    bool classes;              /* a label is one of `columns` classes; else a number, and there is one column */
+    gs_loss loss;              /* of classes, whose number is `columns`; or of numbers, and there is one column */
     gs_dtype label_type;       /* of numbers f32, or i32 of classes that stand for such */
     uint32_t width, columns;   /* of rows; of logits */
     bool of_types;             /* there are rows of types */

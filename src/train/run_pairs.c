@@ -70,6 +70,17 @@ bool gs_run_pairs_are_seeds(const gs_train_options *o) { return gs_choice(o, see
 
 static bool are_classes(const gs_train_options *o) { return gs_choice(o, task) == GS_TRAIN_TASK_EDGE_CLASSIFY; }
 
+/* What labels of vertices would be called that are as these of edges. */
+static gs_train_task kind_of(const gs_train_options *o)
+{
+    return are_classes(o) ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS;
+}
+
+static gs_loss loss_of(const gs_train_options *o)
+{
+    return o->loss == NULL ? gs_loss_of_task(kind_of(o)) : (gs_loss)gs_choice(o, loss);
+}
+
 /* Labels have a decoder of their own where none is named. */
 static gs_decoder_kind decoder_of(const gs_train_options *o)
 {
@@ -93,9 +104,9 @@ static gs_status check_decoder(const gs_train_options *o)
     if (labels && decoder != GS_DECODER_MLP && decoder != GS_DECODER_PRODUCT)
         return gs_fail(GS_EINVAL, ".decoder %s: scores a pair, and has no %s; use mlp or product with .task %s",
                        o->decoder, are_classes(o) ? "classes" : "numbers", o->task);
-    if (labels && o->loss != NULL && gs_choice(o, loss) != (are_classes(o) ? GS_LOSS_XENT : GS_LOSS_MSE))
+    if (labels && o->loss != NULL && (gs_choice(o, loss) >= GS_LOSSES || gs_loss_task(loss_of(o)) != kind_of(o)))
         return gs_fail(GS_EINVAL, ".loss %s: is not of .task %s, which has %s", o->loss, o->task,
-                       are_classes(o) ? "xent" : "mse");
+                       are_classes(o) ? "xent" : "mse and huber");
     if (!labels && decoder == GS_DECODER_PRODUCT)
         return gs_fail(GS_EINVAL, ".decoder product: is of labels of edges; use mlp, or another one, with .task link");
     if (!labels && o->loss != NULL && gs_choice(o, loss) < GS_LOSSES)
@@ -228,7 +239,7 @@ gs_label_step_options gs_run_pairs__label_options(const gs_store *store, const g
 {
     const bool whole = gs_store_get_info(store)->link_classes > 0;
     return (gs_label_step_options){
-        .product = decoder_of(o) == GS_DECODER_PRODUCT, .classes = are_classes(o), .width = o->hidden,
+        .product = decoder_of(o) == GS_DECODER_PRODUCT, .loss = loss_of(o), .width = o->hidden,
         .label_type = whole ? GS_I32 : GS_F32, .columns = gs_run_pairs_columns(store, o),
         .of_types = learns_types(store, o), .threads = gs_ranks_threads(o->threads)};
 }
@@ -265,7 +276,7 @@ static gs_status open_labels(gs_run_pairs *p, const gs_store *store, const gs_tr
         of_step.most_pairs = GS_MAX(of_step.most_pairs, b->most_pairs);
     }
     p->ends = 1;
-    p->figures = (gs_session_labels){.task = are_classes(o) ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS,
+    p->figures = (gs_session_labels){.task = kind_of(o),
                                      .columns = of_step.columns};
     of_step.most_rows = p->most_rows;
     of_step.mean_over = mean_over(p);

@@ -50,16 +50,19 @@ def decoded(rows, p, w, decoder, typed):
     return product(each(relu, hidden), w["lin2.weight"], w["lin2.bias"])
 
 
-def losses(logits, y, classes):
-    if not classes:
-        return [(row[0] - v) ** 2 for row, v in zip(logits, y)]
+def losses(logits, y, kind):
+    off = [row[0] - v for row, v in zip(logits, y)]
+    if kind == "mse":
+        return [d * d for d in off]
+    if kind == "huber":
+        return [d * d / 2 if abs(d) <= 1 else abs(d) - 0.5 for d in off]
     return [math.log(sum(math.exp(x) for x in row)) - row[v] for row, v in zip(logits, y)]
 
 
-def loss_of(g, w, decoder, classes, typed, split="train"):
+def loss_of(g, w, decoder, loss, typed, split="train"):
     rows = product(mean(g, take(g["x"], g["src"])), w["convs.0.W"], w["convs.0.b"])
     p = g["pairs"][split]
-    return sum(losses(decoded(rows, p, w, decoder, typed), p["y"], classes)) / len(p["y"])
+    return sum(losses(decoded(rows, p, w, decoder, typed), p["y"], loss)) / len(p["y"])
 
 
 def near(what, found, expected, bound):
@@ -73,13 +76,13 @@ def figure(folder, name):
     return float(line.split(f'"{name}": ')[1].split(",")[0].rstrip("}\n"))
 
 
-def check_figures(g, w, folder, decoder, classes, typed):
+def check_figures(g, w, folder, decoder, loss, typed):
     """Of validation, by the weights that the first epoch began with."""
     rows = product(mean(g, take(g["x"], g["src"])), w["convs.0.W"], w["convs.0.b"])
     p = g["pairs"]["valid"]
     logits, m = decoded(rows, p, w, decoder, typed), len(p["y"])
-    near("valid loss", figure(folder, "valid_loss"), loss_of(g, w, decoder, classes, typed, "valid"), 1e-5)
-    if not classes:
+    near("valid loss", figure(folder, "valid_loss"), loss_of(g, w, decoder, loss, typed, "valid"), 1e-5)
+    if loss != "xent":
         off = [row[0] - v for row, v in zip(logits, p["y"])]
         near("rmse", figure(folder, "valid_rmse"), math.sqrt(sum(d * d for d in off) / m), 1e-5)
         near("mae", figure(folder, "valid_mae"), sum(map(abs, off)) / m, 1e-5)
@@ -91,7 +94,8 @@ def check_figures(g, w, folder, decoder, classes, typed):
     near("macro F1", figure(folder, "valid_macro_f1"), sum(scores) / len(scores), 1e-9)
 
 
-def check(folder, classes, decoder, typed, parts, device):
+def check(folder, loss, decoder, typed, parts, device):
+    classes = loss == "xent"
     g = made(folder + "/in", classes, typed)
     store, text = folder + "/store", folder + "/near.gnn"
     with open(text, "w") as f:
@@ -113,17 +117,18 @@ def check(folder, classes, decoder, typed, parts, device):
     train = ["train", store, "--task", "edge-classify" if classes else "edge-regress", "--model", text, "--layers", "1",
              "--hidden", str(WIDTH), "--batch-size", "8", "--keep", "last", "--device", device]
     train += ["--decoder", decoder] if decoder != "mlp" else [] # which it is where none is named
+    train += ["--loss", loss] if loss == "huber" else []
     run(*train, "--init", folder + "/w.safetensors", "--optimizer", "sgd", "--lr", "1", "--epochs", "1", "--save",
         folder + "/after.safetensors", "--metrics", folder + "/m.jsonl")
-    near("loss", figure(folder, "loss"), loss_of(g, nest(values), decoder, classes, typed), 1e-5)
-    check_figures(g, nest(values), folder, decoder, classes, typed)
+    near("loss", figure(folder, "loss"), loss_of(g, nest(values), decoder, loss, typed), 1e-5)
+    check_figures(g, nest(values), folder, decoder, loss, typed)
     after = read_weights(folder + "/after.safetensors")
     for name, of in values.items():
         for i, before in enumerate(of):
             slope = 0
             for sign in (1, -1):
                 of[i] = before + sign * STEP
-                slope += sign * loss_of(g, nest(values), decoder, classes, typed) / (2 * STEP)
+                slope += sign * loss_of(g, nest(values), decoder, loss, typed) / (2 * STEP)
             of[i] = before
             near(f"gradient of {name}[{i}]", before - after[name][i], slope, 1e-4)
     p = g["pairs"]["test"]
@@ -221,7 +226,7 @@ def check_seeds(folder, kind, typed, alone, both_ways):
         if scores:
             return math.log1p(math.exp(-sum(x * y for x, y in zip(rows[h], rows[t])))) / 2
         return losses(decoded(rows, {"h": [h], "t": [t], "type": [p["type"][k]]}, w, "mlp", typed), [p["y"][k]],
-                      False)[0]
+                      "mse")[0]
 
     def loss():
         w = {k: [x[i * shapes[k][1]:(i + 1) * shapes[k][1]] for i in range(shapes[k][0])]
@@ -305,7 +310,7 @@ check_models(sys.argv[2] + "/models")
 for k, case in enumerate((("edge-regress", False, False, False), ("edge-regress", True, True, False),
                           ("edge-regress", False, True, True), ("link", False, True, False))):
     check_seeds(f"{sys.argv[2]}/seeds{k}", *case)
-for k, (classes, decoder, typed, parts) in enumerate(((True, "mlp", True, 8), (False, "product", False, 8),
-                                                      (False, "mlp", False, 1), (True, "product", True, 1))):
-    check(f"{sys.argv[2]}/{k}", classes, decoder, typed, parts, "cpu:2" if k in (0, 2) else "cpu")
+for k, (loss, decoder, typed, parts) in enumerate((("xent", "mlp", True, 8), ("mse", "product", False, 8),
+                                                   ("huber", "mlp", False, 1), ("xent", "product", True, 1))):
+    check(f"{sys.argv[2]}/{k}", loss, decoder, typed, parts, "cpu:2" if k in (0, 2) else "cpu")
 shutil.rmtree(sys.argv[2])
