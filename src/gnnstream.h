@@ -207,6 +207,9 @@ GS_API gs_status gs_run_finish(gs_run *run, gs_train_report *report);
  * does so by itself. Rank 0 has the results and writes the files. A process that was started alone is rank 0 of 1.
  * GS_EUNSUPPORTED: the library is built without MPI, or with another one. */
 GS_API gs_status gs_join_ranks(uint32_t *rank, uint32_t *ranks);
+/* A rank that ends all of them at once, as where another no longer answers, first says why: with a line on stderr, or
+ * to `say`, where that is not NULL. Any thread may call it, and the process ends when it returns. */
+GS_API void gs_on_abort(gs_warn_fn say, void *context);
 
 /* gs_run_open(), .epochs epochs, gs_run_finish() and gs_run_close(), whose errors it has. `report` may be NULL. */
 GS_API gs_status gs_train(const char *store, const gs_train_options *options, gs_train_report *report);

@@ -163,6 +163,8 @@ char *cli_bar(char *out, unsigned width, double done);
 
 /* "gnnstream: warning: LINE" on stderr: a gs_warn_fn. */
 void cli_warn(void *context, const char *line);
+/* "gnnstream: KIND" and the line, likewise; without a kind for NULL. From any thread. */
+void cli_say(void *kind, const char *line);
 
 /* One of 8 buffers, used in turn. */
 const char *cli_size(uint64_t bytes);  /* "1.5 GiB" */

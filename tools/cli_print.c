@@ -277,13 +277,19 @@ void cli_print_overview(FILE *out)
 
 /* ---- warnings ------------------------------------------------------------ */
 
-void cli_warn(void *context, const char *line)
+void cli_say(void *kind, const char *line)
 {
     char text[2048];
 
+    fprintf(stderr, "gnnstream: %s%s\n", kind == NULL ? "" : (const char *)kind,
+            cli_name_options(text, sizeof(text), line));
+}
+
+void cli_warn(void *context, const char *line)
+{
     (void)context;
     cli_progress_end();
-    fprintf(stderr, "gnnstream: warning: %s\n", cli_name_options(text, sizeof(text), line));
+    cli_say("warning: ", line);
 }
 
 /* ---- what is taken from the environment ---------------------------------- */

@@ -153,6 +153,7 @@ int cli_main(int argc, char **argv)
     cli_memory_prepare();
     cli_signals_prepare();
     cli_partition_prepare();
+    gs_on_abort(cli_say, NULL);
     const int status = dispatch(argc, argv);
 
     cli_progress_end();

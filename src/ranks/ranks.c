@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "gnnstream.h"
 #include "ranks/ranks_internal.h"
 
 #define CHUNK_BYTES (256 * GS_KIB) /* that each rank says in a meeting, at most */
@@ -502,19 +503,31 @@ gs_status gs_ranks_open(void)
                    why == NULL ? "libgnnstream_mpi.so has not what is called" : why);
 }
 
+static void print(void *unused, const char *line)
+{
+    (void)unused;
+    fprintf(stderr, "gnnstream: %s\n", line);
+}
+
+static struct {
+    gs_warn_fn line;
+    void *context;
+} say = {.line = print};
+
+void gs_on_abort(gs_warn_fn line, void *context)
+{
+    say.line = line == NULL ? print : line;
+    say.context = context;
+}
+
 /* A launcher that is told to end all may do it before it has passed on what they said. */
 #define WORDS_ARRIVE 0.1
 
 void gs_ranks_abort(const char *why)
 {
-    fprintf(stderr, "gnnstream: rank %u: ", ranks.self);
-    bool field = false; /* which is told as the option of its name: the command line will not hear of this */
-    for (const char *at = why; *at != '\0'; at++) {
-        const bool begins = *at == '.' && (at == why || at[-1] == ' ') && at[1] >= 'a' && at[1] <= 'z';
-        field = begins || (field && (*at == '_' || (*at >= 'a' && *at <= 'z')));
-        fputs(begins ? "--" : (char[]){field && *at == '_' ? '-' : *at, '\0'}, stderr);
-    }
-    fputc('\n', stderr);
+    char line[GS_ERROR_BYTES + 32];
+    snprintf(line, sizeof(line), "rank %u: %s", ranks.self, why);
+    say.line(say.context, line);
     gs_sleep(WORDS_ARRIVE);
     if (ranks.module != NULL)
         ranks.module->abort();

@@ -1,7 +1,10 @@
 /* What callers may give: NULL where a value is due, and option structs of other versions of the header. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "ranks/ranks.h"
 #include "support/support.h"
 
 #include "api_graph.h"
@@ -181,7 +184,7 @@ static void given__null_is_refused_by_a_layer(void **state)
 static void check_header(FILE *f, const char *test)
 {
     static const char *const others[] = {"gs_version", "gs_last_error", "gs_last_error_place", "gs_status_text",
-                                         "gs_input_formats", "gs_size_format",
+                                         "gs_on_abort", "gs_input_formats", "gs_size_format",
                                          "gs_run_tensors", "gs_run_columns", "gs_run_vertices", "gs_run_close",
                                          "gs_layer_tensors", "gs_layer_close", "gs_loader_close"};
     char line[512];
@@ -282,6 +285,39 @@ static void given__a_size_that_was_not_set_is_refused(void **state)
     gs_assert_fails(gs_shard(api_store, 2, "o", &cut), GS_EINVAL, "gs_shard_options_init()");
 }
 
+/* ---- the end of all ranks --------------------------------------------------- */
+
+static void say(void *context, const char *line)
+{
+    fprintf(stderr, "%s %s", (const char *)context, line);
+}
+
+/* What a process that ends all ranks says; whoever calls a library has no options with dashes. */
+static void given__who_ends_all_ranks_says_why_as_the_caller_would(void **state)
+{
+    const char *const said[] = {"gnnstream: rank 0: set .io_timeout\n", "ended: rank 0: set .io_timeout"};
+
+    (void)state;
+    for (int own = 0; own < 2; own++) {
+        char text[128] = "";
+        int to[2], status;
+        assert_int_equal(pipe(to), 0);
+        const pid_t pid = fork();
+        if (pid == 0) {
+            dup2(to[1], STDERR_FILENO);
+            if (own)
+                gs_on_abort(say, "ended:");
+            gs_ranks_abort("set .io_timeout");
+        }
+        close(to[1]);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+        assert_true(read(to[0], text, sizeof(text) - 1) > 0);
+        close(to[0]);
+        assert_string_equal(text, said[own]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +327,7 @@ int main(void)
         cmocka_unit_test(given__a_shorter_struct_has_defaults),
         cmocka_unit_test(given__a_longer_struct_must_end_in_zeros),
         cmocka_unit_test(given__a_size_that_was_not_set_is_refused),
+        cmocka_unit_test(given__who_ends_all_ranks_says_why_as_the_caller_would),
     };
     return cmocka_run_group_tests(tests, api_graph_make, api_graph_remove);
 }
