@@ -119,18 +119,29 @@ static void ask_topology(gs_session *s)
     }
 }
 
+/* The host's budget that nobody gave: the least that a rank has room for, as all plan for the same. */
+static gs_status host_budget(gs_session *s)
+{
+    const gs_session_earlier *const e = s->config.earlier;
+    const uint64_t own = default_budget(gs_machine_free_memory() / gs_ranks_on_host(), HOST_SHARE,
+                                        e == NULL ? 0 : e->host_memory);
+    uint64_t all[GS_RANKS_MOST];
+
+    GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
+    s->memory.host = own;
+    for (uint32_t r = 0; r < gs_ranks_count(); r++)
+        s->memory.host = GS_MIN(s->memory.host, all[r]);
+    return GS_OK;
+}
+
 /* Sets the budgets; then accounts for what a run takes beside its plan. GS_EDEVICE: a device that was asked how much of
  * its memory is free does not answer. */
 static gs_status set_budgets(gs_session *s)
 {
     const gs_train_options *const o = s->config.options;
-    const gs_session_earlier *const e = s->config.earlier;
 
-    s->memory.host = o->host_memory;
-    if (s->memory.host == 0)
-        s->memory.host = default_budget(gs_machine_free_memory() / gs_ranks_on_host(), HOST_SHARE,
-                                        e == NULL ? 0 : e->host_memory);
-    GS_TRY(gs_ranks_share(&s->memory.host, sizeof(s->memory.host)));
+    if ((s->memory.host = o->host_memory) == 0)
+        GS_TRY(host_budget(s));
     if ((s->memory.device = o->device_memory) == 0)
         GS_TRY(device_budget(s));
     s->memory.device_most = s->memory.device;

@@ -258,6 +258,14 @@ done
 other=("$GNNSTREAM" predict "$work/store" --weights w.safetensors --logits "$work/none")
 refuse 2 'rank 1 begins with other weights' mpirun -wdir "$work/here" -n 1 "${other[@]}" : \
     -wdir "$work/there" -n 1 "${other[@]}"
+# one whose machine has less memory, here a cgroup (where one can be made: version 1, as root), is not killed for it
+group=/sys/fs/cgroup/memory/gnnstream.$$
+if [ -z "${GS_SANITIZED:-}" ] && mkdir "$group" 2>"$work/stderr"; then
+    trap 'rmdir "$group"; cleanup' EXIT
+    echo 20M >"$group/memory.limit_in_bytes"
+    refuse 1 'host-memory .* is too small' mpirun -n 1 "${gcn[@]}" : \
+        -n 1 bash -c "echo \$BASHPID >$group/cgroup.procs; exec ${gcn[*]}"
+fi
 refuse 2 '17 ranks: 16 are the most' mpirun -n 17 "${gcn[@]}"
 # while one never comes
 timeout -k 10 1 mpirun -n 1 "${gcn[@]}" : -n 1 sleep 30 >"$work/stdout" 2>&1
