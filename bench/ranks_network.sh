@@ -26,8 +26,13 @@ export XDG_CACHE_HOME=$work MPIR_CVAR_NOLOCAL=1 UCX_TLS=tcp UCX_NET_DEVICES=all
 
 make_namespaces "$ranks" "$GS_RATE"
 each=$(printf ', {"devices": 1}%.0s' $(seq "$ranks"))
-# about what 1 Gbit/s and TCP are found to be; said to both, as a plan for another network moves other bytes
-printf '{"switches": [%s], "network": {"bps": 1.19e8, "seconds": 1e-4}}' "${each:2}" >"$work/network"
+# about what so much and TCP are found to be; said to both, as a plan for another network moves other bytes
+bps=$(awk -v r="$GS_RATE" 'BEGIN {
+    unit = tolower(r)
+    gsub(/[0-9.]/, "", unit)
+    printf "%.3g", 0.119 * r * (unit == "gbit" ? 1e9 : unit == "mbit" ? 1e6 : unit == "kbit" ? 1e3 : 1)
+}')
+printf '{"switches": [%s], "network": {"bps": %s, "seconds": 1e-4}}' "${each:2}" "$bps" >"$work/network"
 
 # run MODEL EPOCHS: prints what the kernel counted.
 run()

@@ -186,6 +186,12 @@ for epochs in 1 3; do
 done
 [ "$(wc -l <"$work/types")" -eq 4 ] && [ "$(sort -u "$work/types" | wc -l)" -le 2 ] && pass ||
     fail "types are made in an epoch" "$work/types"
+# The network is measured once, though a run opens a session for each program that it compares: one that was planned for
+# a network that seemed faster would be taken.
+export MPI_LOG=$work/measured
+ranks=("${tcp[@]}" "${ranks[@]}") && train measured --model gat --threads 1
+[ "$(cut -d' ' -f2 "$work/measured" | tr '\n' ' ')" = "1 1 " ] && pass ||
+    fail "times that ranks measure the network" "$work/measured"
 
 # Which rows and edges count, each finds in its part of the edges: it reads half of what one process reads of them.
 run "more edges" "$GNNSTREAM" generate rmat "$work/dense" --vertices 20000 --edges 400000 --features 4 --classes 4
