@@ -111,13 +111,12 @@ gs_status gs_batch_tables_fetch_for(gs_batch_tables *b, uint32_t of, const gs_ba
     return bring_all(b, of, rows);
 }
 
-/* Behind a pass: the gradient of the batch's rows of a table, [list.rows, *width] in the batch's order; NULL: no result
- * depends on it. */
-static const float *gradient_of(const gs_batch_tables *b, uint32_t t, uint32_t *width)
+/* Behind a pass: the gradient of the batch's rows of a table, in its order; no rows: no result depends on it. */
+static gs_row_array gradient_of(const gs_batch_tables *b, uint32_t t)
 {
     const gs_table *const table = &b->session->program->table[t];
-    *width = table->width;
-    return table->gradient == GS_NONE ? NULL : gs_exec_rows(b->session->run.exec, table->gradient);
+    const bool is_there = table->gradient != GS_NONE;
+    return (gs_row_array){is_there ? gs_exec_rows(b->session->run.exec, table->gradient) : NULL, table->width};
 }
 
 /* ---- rows of a step ------------------------------------------------------- */
@@ -226,25 +225,17 @@ void gs_step_rows_add(gs_step_rows *r, const gs_batch_tables *pass, const gs_bat
         return;
     place_rows(r, batch->vertex, batch->vertices);
     for (uint32_t t = 0; t < r->tables->session->program->tables; t++) {
-        uint32_t width;
-        const float *const gradient = gradient_of(pass, t, &width);
-        if (gradient != NULL)
-            add_rows(r->sum[t], gradient, r->row, batch->vertices, had, width);
+        const gs_row_array x = gradient_of(pass, t);
+        if (x.row != NULL)
+            add_rows(r->sum[t], x.row, r->row, batch->vertices, had, x.width);
     }
 }
 
 /* Gradients of a table of a rank's batch. */
 typedef struct sent_rows {
     gs_step_rows *r;
-    const float *gradient; /* [rows, width] of this rank's pass */
     uint32_t table, width, had;
 } sent_rows;
-
-static const float *gradient_row(const void *context, uint32_t place)
-{
-    const sent_rows *const x = context;
-    return x->gradient + (uint64_t)place * x->width;
-}
 
 static gs_status add_sent(void *context, const gs_row_list *own, const float *row)
 {
@@ -265,9 +256,10 @@ gs_status gs_step_rows_add_of(gs_step_rows *r, const gs_batch_tables *pass, uint
     GS_TRY(gs_ranks_share_of(of, &rows, sizeof(rows)));
     for (x.table = 0; x.table < pass->session->program->tables; x.table++) {
         const uint32_t array = pass->whole->program->table[pass->of[x.table]].array;
-        x.gradient = gradient_of(pass, x.table, &x.width);
+        const gs_row_array own = gradient_of(pass, x.table);
+        x.width = own.width;
         if (r->sum[x.table] != NULL)
-            GS_TRY(gs_session_send_rows_of(pass->whole, array, of, rows, &pass->list, gradient_row, &x, add_sent, &x));
+            GS_TRY(gs_session_send_rows_of(pass->whole, array, of, rows, &pass->list, gs_row_at, &own, add_sent, &x));
     }
     return GS_OK;
 }
@@ -290,21 +282,10 @@ void gs_step_rows_divide(gs_step_rows *r, double mass)
 
 /* ---- behind it ----------------------------------------------------------- */
 
-static const gs_row_list *list_of(const gs_step_rows *r) { return r->alone ? &r->tables->list : &r->list; }
+const gs_row_list *gs_step_rows_list(const gs_step_rows *r) { return r->alone ? &r->tables->list : &r->list; }
 
-uint32_t gs_step_rows_count(const gs_step_rows *r) { return list_of(r)->rows; }
-
-const float *gs_step_rows_gradient(const gs_step_rows *r, uint32_t t, uint32_t *width)
+gs_row_array gs_step_rows_gradient(const gs_step_rows *r, uint32_t t)
 {
-    *width = r->tables->session->program->table[t].width;
-    return r->alone ? gradient_of(r->tables, t, width) : r->sum[t];
-}
-
-gs_status gs_step_rows_update(const gs_step_rows *r, uint32_t t, uint32_t states, gs_row_fn *fn, void *context,
-                              bool *finite)
-{
-    const gs_batch_tables *const b = r->tables;
-    const gs_table *const table = &b->whole->program->table[b->of[t]];
-    return gs_session_write_rows(b->whole, (const uint32_t[]){table->array, table->state[0], table->state[1]},
-                                 1 + states, list_of(r), fn, context, finite);
+    return r->alone ? gradient_of(r->tables, t)
+                    : (gs_row_array){r->sum[t], r->tables->session->program->table[t].width};
 }

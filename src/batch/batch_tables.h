@@ -78,11 +78,8 @@ void gs_step_rows_add(gs_step_rows *r, const gs_batch_tables *pass, const gs_bat
 gs_status gs_step_rows_add_of(gs_step_rows *r, const gs_batch_tables *pass, uint32_t of);
 void gs_step_rows_divide(gs_step_rows *r, double mass);
 
-/* Then: the rows of the step, and their gradient of a table, [rows, *width]; NULL: no result depends on it. */
-uint32_t gs_step_rows_count(const gs_step_rows *r);
-const float *gs_step_rows_gradient(const gs_step_rows *r, uint32_t t, uint32_t *width);
-/* gs_session_write_rows() of them: the table's, and so many runs of the optimiser's state. */
-gs_status gs_step_rows_update(const gs_step_rows *r, uint32_t t, uint32_t states, gs_row_fn *fn, void *context,
-                              bool *finite);
+/* Then: the rows of the step, and their gradient of a table; without rows where no result depends on it. */
+const gs_row_list *gs_step_rows_list(const gs_step_rows *r);
+gs_row_array gs_step_rows_gradient(const gs_step_rows *r, uint32_t t);
 
 #endif /* GS_BATCH_BATCH_TABLES_H */

@@ -473,6 +473,12 @@ static const float *row_in_order(const void *context, uint32_t place)
     return x->row + (uint64_t)place * x->width;
 }
 
+const float *gs_row_at(const void *array, uint32_t place)
+{
+    const gs_row_array *const x = array;
+    return x->row + (uint64_t)place * x->width;
+}
+
 gs_status gs_session_send_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
                                   gs_row_source *source, const void *context, gs_rows_fn *fn, void *receiver)
 {

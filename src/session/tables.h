@@ -69,6 +69,11 @@ gs_status gs_session_write_rows(gs_session *s, const uint32_t *array, uint32_t a
  * the others' nothing is looked at. Rows of an array come to `to` there; or what `source` says for each place is added
  * to the array's, by who has them. Blocks while it reads and writes. One process does so with its list. GS_EIO. */
 typedef const float *gs_row_source(const void *context, uint32_t place);
+typedef struct gs_row_array {
+    const float *row; /* [rows, width] by places */
+    uint32_t width;
+} gs_row_array;
+const float *gs_row_at(const void *array, uint32_t place); /* a gs_row_source of a gs_row_array */
 gs_status gs_session_read_rows_for(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,
                                    float *to);
 gs_status gs_session_add_rows_of(gs_session *s, uint32_t array, uint32_t of, uint32_t rows, const gs_row_list *list,

@@ -464,9 +464,6 @@ uint32_t gs_run_batches_count(const gs_run_batches *b) { return gs_sampler_batch
 
 /* ---- a step -------------------------------------------------------------- */
 
-/* The optimiser's step after a batch or several, with the learned rows of their vertices: of a
- * table no other row changes, as torch.optim.SparseAdam has it. */
-
 /* 0 where none are clipped. Over the rows in the order of the batches: no budget changes a bit. Each rank has rows of
  * its own. */
 static gs_status gradient_norm(double *out, const gs_run *r, const gs_step_rows *b)
@@ -482,9 +479,8 @@ static gs_status gradient_norm(double *out, const gs_run *r, const gs_step_rows 
     sum = apart ? 0 : rest * rest;
 
     for (uint32_t t = 0; t < p->tables; t++) {
-        uint32_t width;
-        const float *const gradient = gs_step_rows_gradient(b, t, &width);
-        sum = gradient == NULL ? sum : gs_run__add_squares(sum, gradient, gs_step_rows_count(b), width);
+        const gs_row_array x = gs_step_rows_gradient(b, t);
+        sum = x.row == NULL ? sum : gs_run__add_squares(sum, x.row, gs_step_rows_list(b)->rows, x.width);
     }
     if (apart && p->tables > 0) {
         GS_TRY(gs_ranks_sum_f64(&sum, 1));
@@ -494,18 +490,7 @@ static gs_status gradient_norm(double *out, const gs_run *r, const gs_step_rows 
     return GS_OK;
 }
 
-typedef struct stepping {
-    const gs_update *update;
-    const float *gradient; /* [rows, width] */
-    uint32_t width;
-} stepping;
-
-static bool step_row(void *context, float *const *row, uint32_t place)
-{
-    const stepping *const x = context;
-    return gs_run__step_row(x->update, row, x->gradient + (uint64_t)place * x->width, x->width);
-}
-
+/* The optimiser's step after a batch or several, with the learned rows of their vertices. */
 static gs_status step_batch(gs_run *r)
 {
     const gs_step_rows *const b = gs_batch_devices_rows(r->batches->engine);
@@ -516,13 +501,10 @@ static gs_status step_batch(gs_run *r)
     const gs_update u = gs_optim_next(&r->optim, norm);
     gs_optim_apply(&u, &s->run.params);
     for (uint32_t t = 0; t < s->program->tables; t++) {
-        stepping x = {.update = &u};
-        bool finite = true;
-        x.gradient = gs_step_rows_gradient(b, t, &x.width);
-        if (x.gradient != NULL)
-            GS_TRY(gs_step_rows_update(b, t, gs_optim_states(&r->optim), step_row, &x, &finite));
-        if (!finite)
-            GS_TRY(gs_run__refuse_table(b->tables->session->program->table[t].name));
+        const gs_row_array gradient = gs_step_rows_gradient(b, t);
+        if (gradient.row != NULL)
+            GS_TRY(gs_run__step_rows(r, &u, &s->program->table[b->tables->of[t]], gs_step_rows_list(b), gs_row_at,
+                                     &gradient));
     }
     return GS_OK;
 }

@@ -189,26 +189,40 @@ static gs_status gradient_norm(double *out, gs_session *s, const gs_optim *o)
 
 /* ---- the step ---- */
 
-bool gs_run__step_row(const gs_update *u, float *const *row, const float *gradient, uint32_t width)
-{
-    gs_optim_rows r = {.count = width, .value = row[0], .grad = gradient};
-
-    for (uint32_t k = 0; k < u->states; k++)
-        r.state[k] = row[1 + k];
-    gs_optim_apply_to(u, &r);
-    return rows_are_finite(r.value, width);
-}
-
-gs_status gs_run__refuse_table(const char *name)
+static gs_status refuse(const gs_table *table)
 {
     return gs_fail(GS_EDEVICE, "the update left numbers that are not finite in table %s; lower .lr; nothing was saved",
-                   name);
+                   table->name);
 }
 
 typedef struct stepping {
-    gs_update u;
+    const gs_update *u;
     const gs_table *table;
+    gs_row_source *gradient; /* of rows by list */
+    const void *context;
 } stepping;
+
+static bool step_row(void *context, float *const *row, uint32_t place)
+{
+    const stepping *const x = context;
+    gs_optim_rows r = {.count = x->table->width, .value = row[0], .grad = x->gradient(x->context, place)};
+
+    for (uint32_t k = 0; k < x->u->states; k++)
+        r.state[k] = row[1 + k];
+    gs_optim_apply_to(x->u, &r);
+    return rows_are_finite(r.value, r.count);
+}
+
+gs_status gs_run__step_rows(gs_run *r, const gs_update *u, const gs_table *table, const gs_row_list *list,
+                            gs_row_source *gradient, const void *context)
+{
+    stepping x = {.u = u, .table = table, .gradient = gradient, .context = context};
+    bool finite;
+
+    GS_TRY(gs_session_write_rows(r->session, (const uint32_t[]){table->array, table->state[0], table->state[1]},
+                                 1 + gs_optim_states(&r->optim), list, step_row, &x, &finite));
+    return finite ? GS_OK : refuse(table);
+}
 
 #define SHARE_ROWS 64u
 
@@ -225,12 +239,12 @@ static gs_status step_rows(void *context, uint64_t rows, float *const *row, cons
         const uint64_t at = first * width;
         gs_optim_rows r = {.value = row[0] + at, .grad = row[1] + at};
         r.count = GS_MIN(rows - first, SHARE_ROWS) * width;
-        for (uint32_t k = 0; k < x->u.states; k++)
+        for (uint32_t k = 0; k < x->u->states; k++)
             r.state[k] = row[2 + k] + at;
-        gs_optim_apply_to(&x->u, &r);
+        gs_optim_apply_to(x->u, &r);
         finite = finite && rows_are_finite(r.value, r.count);
     }
-    return finite ? GS_OK : gs_run__refuse_table(x->table->name);
+    return finite ? GS_OK : refuse(x->table);
 }
 
 /* A step of tables; the parameters' is made by whoever has them. GS_EDEVICE: it left rows that are not finite. */
@@ -244,7 +258,7 @@ static gs_status step_tables(gs_session *s, const gs_update *u)
                                                         {.array = table->gradient, .read = true},
                                                         {.array = table->state[0], .read = true, .write = true},
                                                         {.array = table->state[1], .read = true, .write = true}};
-        stepping x = {.u = *u, .table = table};
+        stepping x = {.u = u, .table = table};
         if (table->gradient != GS_NONE)
             st = gs_session_sweep(s, column, 2 + u->states, false, step_rows, &x);
     }

@@ -173,11 +173,11 @@ gs_status gs_run__want_logits(gs_run *r);
 gs_logits_job gs_run__logits_job(gs_run *r); /* in the form that .softmax says */
 
 /* run_epoch.c: what steps are made of, as batches have it, too: `sum` and the squares of rows [rows, width], in this
- * order; the optimiser's step of row[0], with its state from row[1] on (false: it is not finite now); and the line
- * where a table's rows are not. */
+ * order; and the optimiser's step of a table's rows by list, with gradients by their places, of no other row, as
+ * torch.optim.SparseAdam has it. GS_EDEVICE: it left rows that are not finite. */
 double gs_run__add_squares(double sum, const float *row, uint64_t rows, uint32_t width);
-bool gs_run__step_row(const gs_update *u, float *const *row, const float *gradient, uint32_t width);
-gs_status gs_run__refuse_table(const char *name);
+gs_status gs_run__step_rows(gs_run *r, const gs_update *u, const gs_table *table, const gs_row_list *list,
+                            gs_row_source *gradient, const void *context);
 /* How files get their rows, the best ones, or run k of the optimiser's state (_STATE + k), and give them back. */
 typedef enum gs_run_rows { GS_RUN_ROWS, GS_RUN_ROWS_BEST, GS_RUN_ROWS_STATE } gs_run_rows;
 gs_safetensors_tables gs_run__tables(gs_run *r, gs_run_rows rows);

@@ -390,8 +390,9 @@ bool gs_run_pairs_step_by_batch(const gs_run_pairs *p) { return p != NULL && !p-
 /* Rows of a batch, and their gradients once it ran. */
 static float *batch_rows(const pair_scorer *x) { return x->of->labelled ? x->labels.rows : x->step.rows; }
 
-static const float *batch_gradient(const pair_scorer *x, uint32_t row)
+static const float *batch_gradient(const void *scorer, uint32_t row)
 {
+    const pair_scorer *const x = scorer;
     return x->of->labelled ? x->labels.d_rows + (uint64_t)row * x->of->width : gs_pair_step_gradient(&x->step, row);
 }
 
@@ -452,30 +453,14 @@ static double gradient_norm(const gs_run *r, const gs_pair_batch *batch)
     return sqrt(sum);
 }
 
-typedef struct stepping {
-    const gs_run_pairs *p;
-    const gs_update *update;
-} stepping;
-
-static bool step_row(void *context, float *const *row, uint32_t place)
-{
-    const stepping *const x = context;
-    return gs_run__step_row(x->update, row, batch_gradient(x->p->scorer, place), x->p->width);
-}
-
 static gs_status update(gs_run *r, const gs_pair_batch *batch)
 {
     gs_run_pairs *const p = r->pairs;
     gs_session *const s = r->session;
-    const gs_table *const t = &s->program->table[TABLE];
     const gs_update u = gs_optim_next(&r->optim, r->optim.clip > 0 ? gradient_norm(r, batch) : 0);
-    stepping x = {p, &u};
-    bool finite;
 
     gs_optim_apply(&u, &s->run.params);
-    const gs_status st = gs_session_write_rows(s, (const uint32_t[]){t->array, t->state[0], t->state[1]},
-                                               1 + gs_optim_states(&r->optim), &p->list, step_row, &x, &finite);
-    return st != GS_OK || finite ? st : gs_run__refuse_table(t->name);
+    return gs_run__step_rows(r, &u, &s->program->table[TABLE], &p->list, batch_gradient, p->scorer);
 }
 
 /* The batch's rows of an array. */
