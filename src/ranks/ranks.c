@@ -458,6 +458,11 @@ static void leave(int status, void *unused)
         (void)pthread_join(thread, NULL);
 }
 
+static gs_status check_count(uint32_t count)
+{
+    return count <= GS_RANKS_MOST ? GS_OK : gs_fail(GS_EINVAL, "%u ranks: %u are the most", count, GS_RANKS_MOST);
+}
+
 static gs_status join(void)
 {
     bool threads = false;
@@ -472,8 +477,7 @@ static gs_status join(void)
         return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but its MPI knows of no other: start it with the mpirun of "
                        "the MPI that gnnstream was built with", launched());
     }
-    if (ranks.count > GS_RANKS_MOST)
-        return gs_fail(GS_EINVAL, "%u ranks: %u are the most", ranks.count, GS_RANKS_MOST);
+    GS_TRY(check_count(ranks.count)); /* not all launchers say how many they start */
     if (!threads)
         return gs_fail(GS_EUNSUPPORTED, "this MPI cannot be called by several threads (MPI_THREAD_MULTIPLE)");
     GS_NEED((ranks.said = gs_malloc_array(ranks.count, SAID_BYTES)) != NULL, "out of memory: %u ranks", ranks.count);
@@ -497,6 +501,9 @@ gs_status gs_ranks_open(void)
 
     if (ranks.module != NULL || started == 0)
         return GS_OK;
+    if (started > 1)
+        ranks.self = launched_as(); /* one speaks for all that are refused before they have joined */
+    GS_TRY(check_count(started));
     library = load_module();
     const char *const why = library == NULL ? dlerror() : NULL;
     if (library != NULL)
@@ -515,7 +522,6 @@ gs_status gs_ranks_open(void)
     }
     if (started == 1) /* as good as alone */
         return GS_OK;
-    ranks.self = launched_as(); /* one speaks for all */
     return gs_fail(GS_EUNSUPPORTED, "one of %u ranks, but gnnstream finds no MPI (%s): install the one that it was "
                    "built with, or libmpich-dev or libopenmpi-dev, and build all of it again", started,
                    why == NULL ? "libgnnstream_mpi.so has not what is called" : why);
