@@ -42,15 +42,17 @@ figures()
     sed 's/"seconds": .*"peak_device_bytes": [0-9]*//; s/"[a-z_]*_[bs][a-z]*": [-0-9.e]*, //g' "$work/$1.jsonl"
 }
 
-# ranks N OPTIONS...: beside cpu:N with the same network.
+# beside N OPTIONS...: N ranks beside cpu:N with the same network; `by` starts them, and `alone` are options of theirs.
+by=() alone=()
 beside()
 {
-    local n=$1 each
+    local n=$1 switches
     shift
-    each=$(printf ', {"devices": 1}%.0s' $(seq "$n"))
-    printf '{"switches": [%s], "network": {"bps": 1e9, "seconds": 2e-5}}' "${each:2}" >"$work/network"
+    switches=$(printf ', {"devices": 1}%.0s' $(seq "$n"))
+    printf '{"switches": [%s], "network": {"bps": 1e9, "seconds": 2e-5}}' "${switches:2}" >"$work/network"
     ranks=() && train several --device cpu:$n --topology "$work/network" --threads $n "$@" || return
-    ranks=(mpirun -n "$n") && train ranks --topology "$work/network" --threads 1 "$@" && same ranks several
+    ranks=("${by[@]}" mpirun -n "$n") && train ranks --topology "$work/network" --threads 1 "$@" "${alone[@]}" &&
+        same ranks several
 }
 # planned N OPTIONS...: bytes over the network of an epoch's passes "forward" and "train", and of its batches of pairs.
 planned()
@@ -60,15 +62,20 @@ planned()
         grep '^{"from":"network"\|^"pair_bytes"' | grep -o '"\(forward\|train\)","bytes":[0-9]*\|"pair_bytes":[0-9]*' |
         sed 's/.*://' | total
 }
-beside 2 --model gcn --device-memory 4M --epochs 4
-# and by a network alone, over which MPICH's UCX now and then waits for ever as it closes
-tcp=(env UCX_TLS=tcp UCX_NET_DEVICES=all MPIR_CVAR_NOLOCAL=1)
+# By a network alone, over which MPICH's UCX now and then waits for ever as it closes
+tcp=(env UCX_TLS=tcp UCX_NET_DEVICES=all MPIR_CVAR_NOLOCAL=1) logged=(env LD_PRELOAD="$MPI_LOG_MODULE")
+by=("${tcp[@]}")
 for round in 1 ${GS_TEST_ALL:+2 3}; do
-    ranks=("${tcp[@]}" mpirun -n 2) && train tcp --topology "$work/network" --threads 1 --model gcn \
-        --device-memory 4M --epochs 4 && same tcp ranks
+    beside 2 --model gcn --device-memory 4M --epochs 4
 done
-# and all keep the epoch that is best by an area, which rank 0 finds of all logits
-beside 2 --model rgcn --dropout 0.5 --norm batch --device-memory 4M --epochs 4 --eval-every 1 --keep-by auc --lr 0.3
+by=()
+# All keep the epoch that is best by an area, which rank 0 finds of all logits. Rows that do not fit on the host go to
+# each rank's own file.
+beside 2 --model rgcn --dropout 0.5 --norm batch --device-memory 3M --epochs 4 --eval-every 1 --keep-by auc --lr 0.3 \
+    --no-cache
+for what in written sent; do
+    [ "$(column ${what}_bytes "$work/ranks.jsonl" | total)" -gt 0 ] && pass || fail "nothing was $what"
+done
 # learned rows of vertices, of which each has its own: on the host or in its file
 cat >"$work/rows.gnn" <<'END'
 layer near(h[in]) -> [out]:
@@ -84,7 +91,8 @@ beside 2 --model "$work/rows.gnn" --epochs 4 --keep last
 cp "$work/ranks.safetensors" "$work/whole.safetensors"
 # and they predict, from weights of one process
 for n in 1 3; do
-    mpirun -n $n "$GNNSTREAM" predict "$work/store" --weights "$work/several.safetensors" \
+    launched=(mpirun -n $n) && [ $n -gt 1 ] || launched=()
+    "${launched[@]}" "$GNNSTREAM" predict "$work/store" --weights "$work/several.safetensors" \
         --logits "$work/$n.npy" --argmax "$work/argmax$n.npy" --threads 1 --host-memory 300M --device-memory 4M \
         >"$work/stdout" 2>"$work/stderr" &&
         [ ! -s "$work/stderr" ] && pass || fail "predict by $n" "$work/stderr"
@@ -106,9 +114,10 @@ first 90 16 "$work/scored.npy" "$input/edges.npy"
 sed "1s/, 2), }/,), }  /" "$work/scored.npy" >"$work/sources.npy" # as many sources: the first half of the numbers
 truncate -s $((128 + 90 * 8)) "$work/sources.npy"
 for n in 1 2; do
-    run "scores by $n" mpirun -n $n "$GNNSTREAM" predict "$store" --weights "$work/ranks.safetensors" --threads 1 \
+    launched=(mpirun -n $n) && [ $n -gt 1 ] || launched=()
+    run "scores by $n" "${launched[@]}" "$GNNSTREAM" predict "$store" --weights "$work/ranks.safetensors" --threads 1 \
         --edges "$work/scored.npy" --scores "$work/scores$n.npy" --host-memory 300M
-    run "targets by $n" mpirun -n $n "$GNNSTREAM" predict "$store" --weights "$work/ranks.safetensors" --threads 1 \
+    run "targets by $n" "${launched[@]}" "$GNNSTREAM" predict "$store" --weights "$work/ranks.safetensors" --threads 1 \
         --edges "$work/sources.npy" --scores "$work/best$n.npy" --top 5 --targets "$work/targets$n.npy" \
         --logits "$work/rows$n.npy" --host-memory 300M
 done
@@ -123,11 +132,11 @@ drawn=(--sampler neighbor --fanout 4,4)
 beside 2 --model gcn --task link --decoder mlp --negatives 6 --batch-size 200 --seeds edges "${drawn[@]}"
 store=$work/store
 beside 3 --model sage --dropout 0.3 --norm batch --batch-size 43 "${drawn[@]}"
-# with learned rows: a batch's come from their ranks, and their gradients go back
+# with learned rows: a batch's come from their ranks, and their gradients go back; checkpoints change nothing
+alone=(--checkpoint "$work/often" --checkpoint-every 0.001s)
 beside 3 --model "$work/rows.gnn" --clip-norm 0.1 --no-cache --batch-size 43 "${drawn[@]}"
 [ "$(column sent_bytes "$work/ranks.jsonl" | total)" -gt 0 ] && pass || fail "no learned rows were sent"
-train often --topology "$work/network" --threads 1 --model "$work/rows.gnn" --clip-norm 0.1 --no-cache --batch-size 43 \
-    "${drawn[@]}" --checkpoint "$work/often" --checkpoint-every 0.001s && same often ranks
+alone=()
 ranks=() && train several --model embedding "${pairs[@]}"
 for n in 2 3; do
     ranks=(mpirun -n $n) && train ranks --model embedding --threads 1 "${pairs[@]}" && same ranks several
@@ -161,35 +170,28 @@ least()
 run "few edges" "$GNNSTREAM" generate rmat "$work/few" --vertices 20000 --edges 40000 --features 4 --classes 4
 run "their store" "$GNNSTREAM" partition "$work/few" "$work/sparse" --parts 4 --method random
 store=$work/sparse
-for rows in "" --no-pack; do
-    beside 2 --model gcn --no-hoist --no-prune ${rows:+"$rows"}
-    sent[${#rows}]=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
+beside 2 --model sage_max --no-hoist
+sent[0]=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
+# and types of messages are made once, whatever the number of epochs
+ranks=(mpirun -n 2 "${logged[@]}" MPI_LOG="$work/types")
+for epochs in 1 2; do
+    train ranks --topology "$work/network" --threads 1 --model sage_max --no-hoist --no-pack --epochs $epochs
 done
+same ranks several
+sent[9]=$(column sent_bytes "$work/ranks.jsonl" | head -n 1)
+[ "$(sort -u "$work/types" | wc -l)" -le 2 ] && [ "$(wc -l <"$work/types")" -eq 4 ] && ! grep -q '^0' "$work/types" &&
+    pass || fail "types are made in an epoch" "$work/types"
 store=$work/store
 [ $((2 * ${sent[0]})) -lt "${sent[9]}" ] && pass || fail "rows by themselves: ${sent[0]} bytes, in blocks ${sent[9]}"
-# rows that do not fit on the host go to each rank's own file
-beside 2 --model gat --no-cache --device-memory 3M
-for what in written sent; do
-    [ "$(column ${what}_bytes "$work/ranks.jsonl" | total)" -gt 0 ] && pass || fail "nothing was $what"
-done
 
 # What the store has, each reads for itself, so a model without rows in between sends none.
 run "one layer" mpirun -n 2 "$GNNSTREAM" train "$work/store" --model sage --layers 1 --no-hoist --epochs 2 --threads 1 \
     --host-memory 300M --device-memory 4M --metrics "$work/none.jsonl"
 [ "$(column sent_bytes "$work/none.jsonl" | total)" -eq 0 ] && pass || fail "rows of the store were sent"
 
-# Types of messages are made once, whatever the number of epochs.
-export MPI_LOG=$work/types
-for epochs in 1 3; do
-    ranks=(mpirun -n 2 env LD_PRELOAD="$MPI_LOG_MODULE")
-    train types --model gcn --threads 1 --device-memory 4M --epochs $epochs
-done
-[ "$(wc -l <"$work/types")" -eq 4 ] && [ "$(sort -u "$work/types" | wc -l)" -le 2 ] && pass ||
-    fail "types are made in an epoch" "$work/types"
 # The network is measured once, though a run opens a session for each program that it compares: one that was planned for
 # a network that seemed faster would be taken.
-export MPI_LOG=$work/measured
-ranks=("${tcp[@]}" "${ranks[@]}") && train measured --model gat --threads 1
+ranks=("${tcp[@]}" mpirun -n 2 "${logged[@]}" MPI_LOG="$work/measured") && train measured --model gat --threads 1
 [ "$(cut -d' ' -f2 "$work/measured" | tr '\n' ' ')" = "1 1 " ] && pass ||
     fail "times that ranks measure the network" "$work/measured"
 
@@ -251,7 +253,7 @@ pgrep -f "train $work/store" >"$work/stderr" && fail "stopped: a rank is left" "
 gcn=("$GNNSTREAM" train "$work/store" --model gcn)
 refuse 2 'lr: rank 1 has another than rank 0' mpirun -n 1 "${gcn[@]}" --lr 0.1 : -n 1 "${gcn[@]}" --lr 0.2
 refuse 2 'done by one process' mpirun -n 2 "$GNNSTREAM" info "$work/store"
-refuse 2 'unknown command nosuch' mpirun -n 3 "$GNNSTREAM" nosuch
+refuse 2 'unknown command nosuch' mpirun -n 2 "$GNNSTREAM" nosuch
 # one that is refused by itself holds nobody up, nor does its launcher kill the others before they have spoken
 refuse 2 'rank 1: ended with status 2' mpirun -n 1 "${gcn[@]}" : -n 1 "${gcn[@]}" --nosuch
 refuse 2 'rank 1 runs another command' mpirun -n 1 "${gcn[@]}" : -n 1 "$GNNSTREAM" partition "$work/graph" \
@@ -273,9 +275,22 @@ if [ -z "${GS_SANITIZED:-}" ] && mkdir "$group" 2>"$work/stderr"; then
         -n 1 bash -c "echo \$BASHPID >$group/cgroup.procs; exec ${gcn[*]}"
 fi
 refuse 2 '17 ranks: 16 are the most' mpirun -n 17 "${gcn[@]}"
-# while one never comes
-timeout -k 10 1 mpirun -n 1 "${gcn[@]}" : -n 1 sleep 30 >"$work/stdout" 2>&1
-[ $? -eq 124 ] && pass || fail "a signal does not end a rank that waits for another" "$work/stdout"
+# While one never comes a signal ends the one that waits for it: no thread of MPI's takes signals.
+mpirun -n 1 "${gcn[@]}" : -n 1 sleep 20 >"$work/stdout" 2>&1 &
+launcher=$!
+for _ in {1..100}; do # until it waits, and its first thread has SIGTERM blocked
+    waiting=$(pgrep -f "^$GNNSTREAM train $work/store --model gcn\$") &&
+        grep -q '^SigBlk:.*[4-7c-f]...$' "/proc/$waiting/status" && break
+    sleep 0.1
+done
+kill -TERM "$waiting"
+for _ in {1..50}; do
+    kill -0 "$waiting" 2>"$work/stderr" || break
+    sleep 0.1
+done
+kill -KILL "$waiting" 2>"$work/stderr" && fail "a signal does not end a rank that waits for another" || pass
+kill "$launcher" 2>"$work/stderr"
+wait $launcher
 batches=(--sampler neighbor --fanout 3,3 --batch-size 30)
 refuse 2 'host-memory: is missing' mpirun -n 2 "${gcn[@]}" "${batches[@]}"
 batches+=(--host-memory 300M)
@@ -283,8 +298,8 @@ batches+=(--host-memory 300M)
 mkdir "$work/tools" "$work/src"
 cp "$GNNSTREAM" "$work/tools"
 cp "${RANKS_MODULE%/*}/libgnnstream.so.0" "$work/src"
-refuse 1 'no MPI .*libgnnstream_mpi.so: cannot open' mpirun -n 3 "$work/tools/gnnstream" train "$work/store" --model gcn
+refuse 1 'no MPI .*libgnnstream_mpi.so: cannot open' mpirun -n 2 "$work/tools/gnnstream" train "$work/store" --model gcn
 # one that cannot be loaded, as where no MPI is installed
 echo none >"$work/src/${RANKS_MODULE##*/}"
-refuse 1 'no MPI .*libgnnstream_mpi.so: ' mpirun -n 3 "$work/tools/gnnstream" train "$work/store" --model gcn
+refuse 1 'no MPI .*libgnnstream_mpi.so: ' mpirun -n 2 "$work/tools/gnnstream" train "$work/store" --model gcn
 finish
