@@ -10,6 +10,7 @@ planned, and over what was run. Costs are those that `bench train` of each model
 own: what is known of this machine otherwise is neither read nor changed.
 
   --ranks LIST    1,2
+  --shape N       prints no more than the shape, for N ranks
   --options TEXT  of train and plan: "--layers 2 --hidden 64 --no-hoist --no-prune"
 """
 import argparse
@@ -53,16 +54,20 @@ def train_pass(plan):
     return next(p for p in plan["passes"] if p["name"] == "train")
 
 
-def described(program, store, info, ranks, options, folder):
+def shape_of(program, store, ranks):
+    info = json.loads(output([program, "info", store, "--json"]))
+    parts, remote, inside, idle, ends = parts_of(store, ranks)
+    return f"vertices={info['vertices']},edges={info['edges']},features={info['features']}," \
+           f"classes={info['classes']},parts={parts},remote={remote:.6f},inside={inside:.6f}," \
+           f"idle={idle:.6f},ends={ends:.6f}"
+
+
+def described(program, store, ranks, options, folder):
     """(received bytes, seconds, memory)"""
     with open(f"{folder}/cluster", "w", encoding="ascii") as file:
         json.dump({"ranks": ranks, "memory": MEMORY, "network": NETWORK}, file)
-    parts, remote, inside, idle, ends = parts_of(store, ranks)
-    shape = f"vertices={info['vertices']},edges={info['edges']},features={info['features']}," \
-            f"classes={info['classes']},parts={parts},remote={remote:.6f},inside={inside:.6f}," \
-            f"idle={idle:.6f},ends={ends:.6f}"
-    r = json.loads(output([program, "plan", "--cluster", f"{folder}/cluster", "--shape", shape, "--threads", "1",
-                           "--json", *options]))
+    r = json.loads(output([program, "plan", "--cluster", f"{folder}/cluster", "--shape",
+                           shape_of(program, store, ranks), "--threads", "1", "--json", *options]))
     received = next((x["bytes"] for x in r["links"] if x["name"] == "rows from other ranks"), 0)
     return received, r["epoch_seconds"], r["memory_bytes"]
 
@@ -97,9 +102,12 @@ def main():
     parser.add_argument("store")
     parser.add_argument("models", nargs="*", default=["gcn", "sage", "gat"])
     parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--shape", type=int)
     parser.add_argument("--options", default="--layers 2 --hidden 64 --no-hoist --no-prune")
     args = parser.parse_args()
-    info = json.loads(output([args.program, "info", args.store, "--json"]))
+    if args.shape:
+        print(shape_of(args.program, args.store, args.shape))
+        return
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; {args.options}")
     print("model  ranks  received MB (described planned run)  seconds  memory MB  over planned: bytes s  over run: s")
     with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +118,7 @@ def main():
                 output([args.program, "bench", "train", args.store, "--threads", "1", "--host-memory", str(MEMORY),
                         *options])
             for ranks in map(int, args.ranks.split(",")):
-                ways = [described(args.program, args.store, info, ranks, options, folder),
+                ways = [described(args.program, args.store, ranks, options, folder),
                         planned(args.program, args.store, ranks, options, folder),
                         run(args.program, args.store, ranks, options, folder)]
                 cells = [f"{w[0] / 1e6:8.2f}" for w in ways] + [f"{w[1]:8.3f}" for w in ways]

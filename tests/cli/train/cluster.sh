@@ -25,14 +25,9 @@ for order in "random" "lp --ranks 2"; do
     read -r -a method <<<"$order"
     order=${method[0]}
     gnnstream partition rmat "rmat-$order" --parts 8 --seed 1 --method "${method[@]}" >made
-    ends=$(od -An -v -tf4 -w4 -N 40000 "rmat-$order"/out_degree.bin | awk '$1 > 0 { n++ } END { print n / NR }')
-    idle=$(od -An -v -tu8 -w48 -j 16 -N 3056 "rmat-$order"/chunks.bin |
-        awk '{ n[NR % 8] += $1 } END { for (k in n) idle += n[k] < 1250; print idle / 8 }')
-    remote=$(od -An -v -tu8 -w48 -j 16 -N 3056 "rmat-$order"/chunks.bin | awk '{ n += $1; i = int((NR - 1) / 32)
-        if (i != int((NR - 1) % 8 / 4)) r += $1 } END { print r / n }')
     "${plan[@]}" "rmat-$order" --no-prune --device cpu:2 --threads 4 --host-memory 4000000000 --topology network >there
-    "${plan[@]}" --cluster ranks2 >described \
-        --shape "vertices=10000,edges=100000,features=32,classes=4,parts=8,ends=$ends,idle=$idle,remote=$remote"
+    shape=$(python3 "${BASH_SOURCE[0]%/tests/*}/bench/cluster.py" gnnstream "rmat-$order" --shape 2)
+    "${plan[@]}" --cluster ranks2 --shape "$shape" >described
     near "seconds of R-MAT, $order" "$(number epoch_seconds <described)" \
         "$(sed 's/{"name"/\n&/g' there | grep '^{"name":"train"' | head -n 1 | number seconds)"
 done
