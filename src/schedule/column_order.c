@@ -19,7 +19,6 @@
 #include "schedule/ring_sim.h"
 #include "schedule/simulate.h"
 
-#define WORTH 0.98
 /* Each trial makes a plan: fewer where they have more tasks than these together (some half a second). */
 #define TASKS_MOST 1000000u
 
@@ -179,14 +178,14 @@ static gs_status take_order(gs_plan **plan, struct search *s, bool worth)
     return *plan != NULL ? GS_OK : s->make(plan, s->context);
 }
 
-gs_status gs_order_search(gs_plan **plan, double cost, const gs_layout *l, gs_choice *c, uint32_t pass, bool alone,
-                          gs_order_make *make, void *context)
+gs_status gs_order_search(gs_plan **plan, double cost, const gs_layout *l, gs_choice *c, uint32_t pass, uint32_t tries,
+                          bool alone, gs_order_make *make, void *context)
 {
     struct search s = {.l = l, .c = c, .pass = pass, .make = make, .context = context, .rng = 1};
     const uint64_t most = GS_MIN(TASKS_MOST, gs_effort_left(l->config, cost));
-    const uint32_t tries = (uint32_t)GS_MIN(most / GS_MAX((*plan)->tasks, 1), GS_ORDER_TRIES);
     bool any = false;
 
+    tries = (uint32_t)GS_MIN(most / GS_MAX((*plan)->tasks, 1), tries);
     for (uint32_t k = 0; k < l->program->stages; k++)
         any = any || free_blocks(&s, k) > 0;
     if (!any || tries < 3)
@@ -202,7 +201,7 @@ gs_status gs_order_search(gs_plan **plan, double cost, const gs_layout *l, gs_ch
         *plan = NULL;
     }
     GS_TRY(search(&s, tries, cost));
-    GS_TRY(take_order(plan, &s, s.seconds < before * WORTH));
+    GS_TRY(take_order(plan, &s, s.seconds < before * GS_ORDER_WORTH));
     gs_order_report *const order = &(*plan)->pass[pass].order;
     *order = (gs_order_report){s.tried, before, s.seconds, order->taken};
     return GS_OK;

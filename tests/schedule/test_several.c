@@ -573,6 +573,42 @@ static void test_several__small_units_stand_apart_where_that_is_faster(void **st
     fixture_drop(&f);
 }
 
+/* The plan that is the best in store order is not where another one has a better order. */
+static void test_several__the_second_plan_is_taken_where_its_order_is_better(void **state)
+{
+    static const gs_topology wires = {.devices = 2, .switches = 2, .at = {{0, 1, 4e8, 0}, {1, 1, 4e8, 0}}, ON_HOST};
+    const uint32_t parts = 12;
+    double seconds[2];
+    gs_effort effort[2] = {{.most = UINT64_MAX}, {.most = UINT64_MAX}};
+    struct fixture f = {0};
+    gs_cost cost;
+    (void)state;
+    fixture_program(&f, 37, 16);
+    fixture_chunks(&f, 9001, parts, false, 6);
+    for (uint32_t i = 0; i < 2 * parts * parts; i++)
+        f.chunk[i % 2][i / 2].edges *= i / 2 / parts >= 8 ? 20 : 1;
+    gs_cost_defaults(&cost, 1);
+    for (int k = 0; k < 2; k++) {
+        gs_plan *plan = NULL;
+        gs_predicted x;
+        const gs_edge_set set[2] = {{.chunk = f.chunk[0]}, {.chunk = f.chunk[1]}};
+        gs_schedule_config c = fixture_config(&f, 64 * GS_MIB, 1300 * GS_KIB);
+        c.topology = &wires;
+        c.cost = &cost;
+        c.effort = &effort[k];
+        c.no_swap = k == 0;
+        gs_assert_ok(gs_schedule(&plan, &c));
+        const gs_simulation_input input = {plan, c.program, set, parts, &cost, &wires, 0, NULL};
+        gs_assert_ok(gs_simulate(&x, &input));
+        seconds[k] = x.seconds;
+        plan_sim_run(plan, &c, 0, 2, 3);
+        gs_plan_free(plan);
+    }
+    assert_true(effort[1].found.arena != effort[0].found.arena);
+    assert_true(seconds[1] < 0.98 * seconds[0]);
+    fixture_drop(&f);
+}
+
 /* Where wires are slow and all else is not, an epoch takes what goes over the busiest wire; a chain halves that. */
 static void test_several__slow_wires_are_what_is_predicted(void **state)
 {
@@ -755,6 +791,7 @@ int main(void)
         cmocka_unit_test(test_several__devices_of_two_kinds_are_planned_by_what_each_takes),
         cmocka_unit_test(test_several__a_device_may_have_more_memory),
         cmocka_unit_test(test_several__small_units_stand_apart_where_that_is_faster),
+        cmocka_unit_test(test_several__the_second_plan_is_taken_where_its_order_is_better),
         cmocka_unit_test(test_several__slow_wires_are_what_is_predicted),
         cmocka_unit_test(test_several__a_ring_is_taken_where_it_is_faster),
     };
