@@ -7,13 +7,15 @@
 # times as wide as what is hidden, on a slow device that computes in place, beside a fast one behind a slow wire. Each
 # layout also on each of its devices alone, in turns with both. Bars: the prediction within 15 % of the measured epoch,
 # both devices never more than 3 % slower than the better one alone, and 1.3 times as fast in the first layout and the
-# last three. Six minutes in all, on a quiet machine: devices that wait for a processor are slower than they say.
+# last three. Costs are fitted to epochs of one device on each of the graphs: what products of rows of 512 columns take,
+# rows of 128 do not tell. Wires are faster where processors are: those below are of a machine that takes 0.32 s for an
+# epoch of the first graph (a core of Zen 3). Six minutes in all, on a quiet machine: devices that wait for a processor
+# are slower than they say.
 #   GS_SCALE    divides the vertices and edges, default 1
 #   GS_EPOCHS   of each run, default 6; the first does not count
 #   GS_TURNS    runs of each, default 3: the median is of all their epochs
 #   GS_LAYOUTS  which of computing wire crossed small wide daha; default all
-#   GS_SPEED    multiplies the devices' speeds, default 1: wires are as fast as they are said to be, so on a machine
-#               whose processors are twice as fast as those that layouts were made for (Zen 3) 0.5 is the same
+#   GS_WIRES    multiplies what is told of wires, default 0.32 s over the first graph's epoch
 #   GS_RUN      put before each measured command, such as one that keeps the machine quiet
 . "$(dirname "$0")/lib.sh"
 
@@ -42,7 +44,18 @@ store()
 store R 200000 4000000 128 24
 store wide 100000 6000000 600 16
 store daha 100000 4000000 512 16
-python3 - "$out" "${GS_SPEED:-1}" <<'EOF_PY'
+common=(--model gcn --no-hoist --no-prune --no-selective --host-memory 4G)
+# fit STORE HIDDEN - an epoch of one device of full speed, whose times costs are fitted to
+fit()
+{
+    show ${before[@]+"${before[@]}"} "$GNNSTREAM" bench train "$out/$1-$scale" "${common[@]}" --hidden "$2" \
+        --device cpu:1 --threads 1 --epochs $epochs --json
+}
+fit R 128 >"$out/fitted.json"
+epoch=$(field seconds "$out/fitted.json")
+wires=${GS_WIRES:-$(python3 -c "print(0.32 / $scale / $epoch)")}
+say "wires $wires times as fast as told"
+python3 - "$out" "$wires" <<'EOF_PY'
 import json, sys
 # speed, wire to the host (0: as fast as it goes), memory
 layouts = {"computing": [(1, 0, 1 << 30), (0.5, 0, 1 << 30)], "wire": [(1, 0, 1 << 30), (1, 4e7, 1 << 30)],
@@ -50,8 +63,8 @@ layouts = {"computing": [(1, 0, 1 << 30), (0.5, 0, 1 << 30)], "wire": [(1, 0, 1 
            "wide": [(1, 5e8, 128 << 20), (0.25, 0, 2 << 30)], "daha": [(1, 1e8, 64 << 20), (0.25, 0, 1 << 30)]}
 for name, devices in layouts.items():
     def write(suffix, chosen):
-        switches = [{"devices": 1, "speeds": [s * float(sys.argv[2])], "memories": [m],
-                     **({"host_bps": bps} if bps else {})} for s, bps, m in chosen]
+        switches = [{"devices": 1, "speeds": [s], "memories": [m],
+                     **({"host_bps": bps * float(sys.argv[2])} if bps else {})} for s, bps, m in chosen]
         if name == "daha" and len(chosen) > 1:
             switches[1]["in_place"] = True
         with open(f"{sys.argv[1]}/{name}.{suffix}.json", "w") as f:
@@ -61,13 +74,15 @@ for name, devices in layouts.items():
     write("second", devices[1:])
 EOF_PY
 
-common=(--model gcn --no-hoist --no-prune --no-selective --host-memory 4G)
-show ${before[@]+"${before[@]}"} "$GNNSTREAM" bench train "$out/R-$scale" "${common[@]}" --hidden 128 --device cpu:1 \
-    --threads 1 --epochs $epochs >/dev/null
 for layout in "${layouts[@]}"; do
     of=("$out/R-$scale" --hidden 128)
-    [ "$layout" != wide ] || of=("$out/wide-$scale" --hidden 64)
-    [ "$layout" != daha ] || of=("$out/daha-$scale" --hidden 16)
+    if [ "$layout" = wide ]; then
+        of=("$out/wide-$scale" --hidden 64)
+        fit wide 64 >/dev/null
+    elif [ "$layout" = daha ]; then
+        of=("$out/daha-$scale" --hidden 16)
+        fit daha 16 >/dev/null
+    fi
     for turn in $(seq "$turns"); do
         for which in first second both; do
             devices=1
