@@ -120,6 +120,8 @@ static int refuse_ranks(const cli_command *c)
     return cli_fail(c, CLI_USAGE, "is done by one process; start it without mpirun");
 }
 
+static bool asks_for_help(const char *word) { return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0; }
+
 static int dispatch(int argc, char **argv)
 {
     const cli_command *c;
@@ -133,8 +135,10 @@ static int dispatch(int argc, char **argv)
     argv++;
     if (strcmp(argv[0], "help") == 0)
         return help(argc - 1, argv + 1);
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)
+    if (asks_for_help(argv[0]))
         return help(0, NULL);
+    if (argc == 2 && strcmp(argv[0], "bench") == 0 && asks_for_help(argv[1])) /* two commands, and no one's own help */
+        return help(1, argv);
     if (strcmp(argv[0], "--version") == 0) {
         printf("gnnstream %s\n", gs_version());
         return CLI_DONE;

@@ -56,6 +56,8 @@ has model --dot --layers --hidden --heads --features --edge-types --no-move --no
 }
 has report -o
 has 'bench limits' --dir --json
+gnnstream help bench >help
+gnnstream bench --help | cmp - help || die 'bench --help is not help bench'
 # The defaults are the contract's.
 gnnstream help --all train >help
 for default in 'layers N .*(default: 2)' 'hidden N .*(default: 64)' 'heads N .*(default: 1)' \
