@@ -198,6 +198,8 @@ gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_DEV
 gs_status gs_run__folder(char **out, const char *store);
 /* run_ranks.c: the same of a run, whose ranks must have one store, or its shards; of one process `store`. All ask. */
 gs_status gs_run__take_folder(char **out, const char *store);
+/* run_ranks.c: GS_EINVAL: "rank K `otherwise`", whose `own` is not rank 0's. All ask. */
+gs_status gs_run__same_of_ranks(uint64_t own, const char *otherwise);
 /* run_ranks.c: GS_EINVAL: ranks begin with other weights. All ask. */
 gs_status gs_run__compare_weights(const gs_run *r);
 /* run_ranks.c: GS_EINTERRUPTED: .stop has been set, in any rank. All ask. */

@@ -163,19 +163,27 @@ gs_status gs_run__folder(char **out, const char *store)
     return GS_OK;
 }
 
+gs_status gs_run__same_of_ranks(uint64_t own, const char *otherwise)
+{
+    uint64_t all[GS_RANKS_MOST];
+
+    GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
+    for (uint32_t k = 1; k < gs_ranks_count(); k++)
+        if (all[k] != all[0])
+            return gs_ranks_agree(gs_fail(GS_EINVAL, "rank %u %s", k, otherwise));
+    return GS_OK;
+}
+
 /* All ranks have a shard of one store, or none has, and deal alike. */
 static gs_status compare_stores(const gs_store *s)
 {
     const gs_store_shard *const x = gs_store_get_shard(s);
-    uint64_t own[2] = {gs_store_get_info(s)->id, 0}, all[GS_RANKS_MOST][2];
+    const uint64_t id = gs_store_get_info(s)->id;
 
-    own[1] = x != NULL ? gs_hash64(x->first, (x->ranks + 1) * sizeof(*x->first)) : 0;
-    GS_TRY(gs_ranks_gather(all, own, sizeof(own)));
-    for (uint32_t r = 1; r < gs_ranks_count(); r++)
-        if (memcmp(all[r], all[0], sizeof(own)) != 0)
-            return gs_fail(GS_EINVAL, "rank %u has another store than rank 0, or a shard where that has a whole store; "
-                           "give all ranks one store, or the shards that were made of it together", r);
-    return GS_OK;
+    return gs_run__same_of_ranks(
+        x == NULL ? id : gs_hash64_seeded(x->first, (x->ranks + 1) * sizeof(*x->first), id),
+        "has another store than rank 0, or a shard where that has a whole store; give all ranks one store, or the "
+        "shards that were made of it together");
 }
 
 gs_status gs_run__take_folder(char **out, const char *store)
@@ -212,17 +220,13 @@ gs_status gs_run__join(gs_train_options *o, gs_run_kind kind, char device[GS_DEV
 gs_status gs_run__compare_weights(const gs_run *r)
 {
     const gs_params *const p = &r->session->run.params;
-    uint64_t own = gs_hash64(p->values, p->elements * sizeof(*p->values)), all[GS_RANKS_MOST];
+    uint64_t own = gs_hash64(p->values, p->elements * sizeof(*p->values));
 
     for (int k = 0; k < GS_PARAMS_STATES; k++)
         if (p->state[k] != NULL)
             own = gs_hash64_seeded(p->state[k], p->elements * sizeof(*p->values), own);
-    GS_TRY(gs_ranks_gather(all, &own, sizeof(own)));
-    for (uint32_t k = 1; k < gs_ranks_count(); k++)
-        if (all[k] != all[0])
-            return gs_fail(GS_EINVAL, "rank %u begins with other weights than rank 0: give all machines the same file "
-                           "of weights, or the same checkpoint", k);
-    return GS_OK;
+    return gs_run__same_of_ranks(own, "begins with other weights than rank 0: give all machines the same file of "
+                                 "weights, or the same checkpoint");
 }
 
 /* Whoever is asked, all stop. */

@@ -1,6 +1,7 @@
 /* score_pairs.c - scores of the pairs of a file, logits of their labels, or the best destinations of sources (.top). */
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/npy.h"
 #include "base/size.h"
 #include "ranks/ranks.h"
@@ -222,17 +223,25 @@ static gs_status write_top(scoring *x, gs_run *r, uint64_t first, uint32_t sourc
     return put(&r->files.scores, score, sources * scores, r->files.scores_offset + first * scores);
 }
 
+/* Ranks, each of which reads a file of its own machine, have come to `st`, and the same pairs. */
+static gs_status alike(gs_status st, const void *pairs, size_t bytes)
+{
+    return st != GS_OK ? gs_ranks_agree(st)
+                       : gs_run__same_of_ranks(gs_hash64(pairs, bytes), "has other pairs than rank 0: give all "
+                                               "machines the same file of .edges");
+}
+
 gs_status gs_run_pairs_score(gs_run *r)
 {
     const gs_decoder_values values = gs_run_pairs__values(r->session, r->session->run.params.value);
     const gs_pair_rows rows = gs_run_pairs__rows(r);
     GS_ENDS(close_scoring) scoring x = {.npy = {.fd = -1}};
 
-    GS_TRY(gs_ranks_agree(open_scoring(&x, r)));
+    GS_TRY(alike(open_scoring(&x, r), x.npy.shape, sizeof(x.npy.shape)));
     const uint32_t block = x.top > 0 ? gs_pair_ranks_top_pairs(x.ranks) : GS_RANK_PAIRS;
     for (uint64_t at = 0; at < x.npy.shape[0]; at += block) {
         const uint32_t n = (uint32_t)GS_MIN(block, x.npy.shape[0] - at);
-        GS_TRY(gs_ranks_agree(read_pairs(&x, at, n)));
+        GS_TRY(alike(read_pairs(&x, at, n), x.pair, n * sizeof(*x.pair)));
         GS_TRY(x.labelled  ? write_labels(&x, r, at, n, &rows, &values)
                : x.top > 0 ? write_top(&x, r, at, n, &rows, &values)
                            : write_scores(&x, r, at, n, &rows, &values));

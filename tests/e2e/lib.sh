@@ -52,10 +52,11 @@ run()
     pass
 }
 
-# one_error FILE: what is on stderr, without the line and the caret that follow where an error is about a model's text.
+# one_error FILE: what is on stderr, without the line and the caret that follow where an error is about a model's text,
+# and without what Open MPI's mpirun says of one that failed.
 one_error()
 {
-    sed -E '/:[0-9]+:[0-9]+: /{n;N;s/^    [^\n]*\n[[:space:]]*\^$//;T;d}' "$1"
+    sed -E '/^-{60,}$/,/^-{60,}$/d; /:[0-9]+:[0-9]+: /{n;N;s/^    [^\n]*\n[[:space:]]*\^$//;T;d}' "$1"
 }
 
 # refuse STATUS PATTERN COMMAND...: must fail with this status, nothing on stdout, and one

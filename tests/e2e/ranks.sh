@@ -122,6 +122,10 @@ for n in 1 2; do
         --logits "$work/rows$n.npy" --host-memory 300M
 done
 sed 's/, 2), }/, 1), }/' "$work/scored.npy" >"$work/wrong.npy"
+# other pairs on a machine, of which none would get its own
+first 89 16 "$work/others.npy" "$input/edges.npy"
+other=("$GNNSTREAM" predict "$store" --weights "$work/ranks.safetensors" --scores "$work/wrong.out" --threads 1 --edges)
+refuse 2 'rank 1 has other pairs' mpirun -n 1 "${other[@]}" "$work/scored.npy" : -n 1 "${other[@]}" "$work/others.npy"
 refuse 1 'wrong.npy: is i64' mpirun -n 2 "$GNNSTREAM" predict "$store" --weights "$work/ranks.safetensors" \
     --edges "$work/wrong.npy" --scores "$work/wrong.out" --threads 1
 compare "scores by 2" "$work/scores2.npy" "$work/scores1.npy" 1e-5
