@@ -8,8 +8,10 @@
 #include "base/machine.h"
 #include "base/option_table.h"
 #include "base/size.h"
+#include "model/model.h"
 #include "ranks/ranks.h"
 #include "session/edges.h"
+#include "session/session_plan.h"
 #include "store/store_write.h" /* gs_store_is_at */
 #include "train/options.h"
 #include "train/run_internal.h"
@@ -80,11 +82,19 @@ static gs_status take_device(gs_train_options *o, char device[GS_DEVICE_WORDS])
     return GS_OK;
 }
 
-/* Options that may differ: where files are, and how the run was begun. */
+/* Options that may differ: where files are that a machine has of its own, and how the run was begun. Results are rank
+ * 0's alone. */
 static bool is_own(const gs_option *x)
 {
-    return (x->kind == GS_OPTION_PATH && x->changes == GS_OPTION_NOTHING) ||
-           x->field == offsetof(gs_train_options, command) || x->field == offsetof(gs_train_options, config);
+    static const size_t own[] = {
+        offsetof(gs_train_options, topology), offsetof(gs_train_options, spill), offsetof(gs_train_options, checkpoint),
+        offsetof(gs_train_options, resume),   offsetof(gs_train_options, edges), offsetof(gs_train_options, command),
+        offsetof(gs_train_options, config)};
+
+    for (size_t k = 0; k < GS_ARRAY_LEN(own); k++)
+        if (own[k] == x->field)
+            return true;
+    return false;
 }
 
 static uint64_t id_of(const gs_option *x, const gs_train_options *o)
@@ -95,6 +105,16 @@ static uint64_t id_of(const gs_option *x, const gs_train_options *o)
     }
     const double number = gs_option_number(x, o);
     return gs_hash64(&number, sizeof(number));
+}
+
+/* Of .model, whose file each machine has: what stands in it. */
+static gs_status model_id(uint64_t *out, const gs_train_options *o)
+{
+    GS_ENDS(gs_model_close_at) gs_model *m = NULL;
+
+    GS_TRY(gs_session_open_model(&m, o));
+    *out = gs_model_text_id(m);
+    return GS_OK;
 }
 
 /* All have the same options and version. */
@@ -109,7 +129,10 @@ static gs_status compare(const gs_train_options *o)
     for GS_OPTION_EACH (x)
         if (!is_own(x)) {
             name[n] = x->name;
-            own[n++] = id_of(x, o);
+            own[n] = id_of(x, o);
+            if (x->field == offsetof(gs_train_options, model) && o->model != NULL)
+                GS_TRY(model_id(&own[n], o));
+            n++;
         }
     GS_TRY(gs_ranks_gather(all, own, sizeof(own)));
     for (uint32_t r = 1; r < gs_ranks_count(); r++)

@@ -270,6 +270,13 @@ done
 other=("$GNNSTREAM" predict "$work/store" --weights w.safetensors --logits "$work/none")
 refuse 2 'rank 1 begins with other weights' mpirun -wdir "$work/here" -n 1 "${other[@]}" : \
     -wdir "$work/there" -n 1 "${other[@]}"
+# so with a model's text, and with what rank 0 alone writes
+other=("$GNNSTREAM" train "$work/store" --model m.gnn --hidden 4 --epochs 1)
+sed 's/mean/sum/' "$work/rows.gnn" >"$work/there/m.gnn"
+cp "$work/rows.gnn" "$work/here/m.gnn"
+refuse 2 'model: rank 1 has another' mpirun -wdir "$work/here" -n 1 "${other[@]}" : \
+    -wdir "$work/there" -n 1 "${other[@]}"
+refuse 2 'save: rank 1 has another' mpirun -n 1 "${gcn[@]}" : -n 1 "${gcn[@]}" --save "$work/none"
 # one whose machine has less memory, here a cgroup (where one can be made: version 1, as root), is not killed for it
 group=/sys/fs/cgroup/memory/gnnstream.$$
 if [ -z "${GS_SANITIZED:-}" ] && mkdir "$group" 2>"$work/stderr"; then
