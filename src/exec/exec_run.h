@@ -30,8 +30,9 @@ void gs_exec__give_wires(gs_exec_wires *w);
 /* A copy, which could begin at `ready` and ends no sooner than its wire allows; on a device with memory of its own it
  * is only begun. */
 gs_status gs_exec__copy(struct gs_exec_lane *l, const gs_task *t, double ready, double span[2]);
-/* A computation of the device took `span`, and this thread `computed` seconds of a processor in it: waits, and moves
- * both ends, until it took what it would on a device of the topology's speed. */
+/* Is the device slower than the processors? Then a computation of it took `span`, and this thread `computed` seconds of
+ * a processor in it: waits, and moves both ends, until it took what it would on a device of the topology's speed. */
+bool gs_exec__is_paced(const struct gs_exec_lane *l);
 void gs_exec__pace(struct gs_exec_lane *l, double span[2], double computed);
 /* Waits for all copies of the device that went this way. */
 gs_status gs_exec__wait_copied(gs_device *d, gs_device_way way);

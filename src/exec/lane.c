@@ -165,11 +165,13 @@ static gs_status run_next(gs_exec_lane *l)
     }
     if (l->kind == GS_LANE_COMPUTE) {
         flight.first = e->kernels != NULL ? gs_device_last_launch(d) + 1 : 0;
-        const double had = gs_thread_now();
+        const bool paced = gs_exec__is_paced(l);
+        const double had = paced ? gs_thread_now() : 0; /* a call of the kernel */
         span[0] = gs_now();
         st = launch(l, task, count);
         span[1] = gs_now();
-        gs_exec__pace(l, span, gs_thread_now() - had);
+        if (paced)
+            gs_exec__pace(l, span, gs_thread_now() - had);
         l->busy_seconds += span[1] - span[0];
         flight.number = gs_device_last_launch(d);
     } else if (l->kind == GS_LANE_LOAD) {

@@ -99,13 +99,15 @@ static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double r
  * other programs had the processor is no slower on a slow device: only what this thread had of it counts. */
 #define PACE_LEAST 200e-6
 
+bool gs_exec__is_paced(const gs_exec_lane *l)
+{
+    return !l->defers && gs_topology_speed(&l->e->wires.topology, l->device) != 1;
+}
+
 void gs_exec__pace(gs_exec_lane *l, double span[2], double computed)
 {
-    const gs_exec *const e = l->e;
-    const double speed = gs_topology_speed(&e->wires.topology, l->device), end = span[1];
+    const double speed = gs_topology_speed(&l->e->wires.topology, l->device), end = span[1];
 
-    if (speed == 1 || l->defers)
-        return;
     span[0] += l->owes;
     l->owes += computed * (1 / speed - 1);
     span[1] += l->owes;
