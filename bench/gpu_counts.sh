@@ -3,7 +3,8 @@
 # are those of plans on a graph of Reddit's shape (R-MAT, 233,000 vertices, 114M edges, 602 features) in 16 parts, for a
 # GPU with the attributes of an H200: all of it on the GPU, an eighth of the store's bytes of device memory, and a
 # quarter of them of host memory besides. Launches are counted in traces of training a smaller graph of as many parts on
-# the tests' GPU, which is the host: in memory, and in the least device memory. GCN, hidden 64. Bars: a copy a chunk,
+# the tests' GPU, which is the host: in memory, and in the least device memory. Hand-overs are tasks of a device that a
+# thread of the host begins when it sees that one of another lane is over. GCN, hidden 64. Bars: a copy a chunk,
 # and in memory one launch for the chunks of an operand interval (one more where hubs are cut). A minute, 4 GiB of disk.
 #   GS_GPU    the program with that GPU, default build/tests/cuda/gnnstream_gpu
 #   GS_SCALE  divides the larger graph's vertices and edges, default 1
@@ -33,8 +34,10 @@ echo "the larger store: $mib_of_store MiB"
 plan() # NAME OPTION...
 {
     say "$gpu" plan "$out/large" --model gcn --hidden 64 --device cuda "${@:2}" --json
-    GS_HOST_GPU_PROCESSORS=132 GS_HOST_GPU_MEMORY=141000000000 "$gpu" plan "$out/large" --model gcn --hidden 64 \
-        --device cuda "${@:2}" --json >"$out/$1.plan"
+    for as in --json --tasks; do
+        GS_HOST_GPU_PROCESSORS=132 GS_HOST_GPU_MEMORY=141000000000 "$gpu" plan "$out/large" --model gcn --hidden 64 \
+            --device cuda "${@:2}" $as >"$out/$1.plan$as"
+    done
 }
 plan memory --host-memory 8G
 plan device --host-memory 8G --device-memory $((mib_of_store / 8))M
@@ -55,12 +58,22 @@ python3 - "$out" $parts "$least" <<'EOF_PY'
 import collections, json, sys
 out, parts, least = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 
+def handed_over(name, at):
+    """Tasks of lanes of a device, in the pass at this place, that wait for one of another lane."""
+    lines = [line.split() for line in open(f"{out}/{name}.plan--tasks")]
+    tasks = {w[0]: w for w in lines if w[0].isdigit()}
+    lane = {i: int(w[w.index("lane") + 1]) for i, w in tasks.items()}
+    first, count = map(int, [w[3] for w in lines if w[0] == "pass"][at].split("+"))
+    waits = {i: w[w.index("after") + 1].split(",") for i, w in tasks.items() if "after" in w}
+    return sum(first <= int(i) < first + count and lane[i] > 1 and any(lane[d] != lane[i] for d in deps)
+               for i, deps in waits.items())
+
 def column(name):
-    plan = json.load(open(f"{out}/{name}.plan"))
+    plan = json.load(open(f"{out}/{name}.plan--json"))
     at = [p["name"] for p in plan["passes"]].index("train")
     train = plan["passes"][at]
     link = {(l["from"], l["to"]): l["passes"][at] for l in plan["links"]}
-    rows = {"tasks": train["tasks"]}
+    rows = {"tasks": train["tasks"], "hand-overs by the host": handed_over(name, at)}
     for title, way in (("read from disk", ("disk", "host")), ("to the GPU", ("host", "device 0")),
                        ("back", ("device 0", "host"))):
         rows[f"bytes {title}"] = link[way]["bytes"]
