@@ -137,6 +137,16 @@ static uint32_t fold_spread_product(gs_ir *ir, const gs_node *n)
     return gs_ir_resize(ir, GS_OP_EXPAND, gs_ir_binary(ir, GS_OP_MUL, a.in[0], b.in[0]), n->width);
 }
 
+/* A vertex's number that is repeated for columns and multiplied by as many: it is multiplied as it is. */
+static uint32_t fold_repeated(gs_ir *ir, const gs_node *n, uint32_t a, uint32_t b)
+{
+    const gs_node e = *at(ir, a);
+    if (e.op != GS_OP_EXPAND || n->type == GS_TYPE_E || at(ir, e.in[0])->width != 1 ||
+        at(ir, e.in[0])->type == GS_TYPE_P || at(ir, b)->width != n->width || is_const(ir, b))
+        return GS_IR_NONE;
+    return gs_ir_binary(ir, GS_OP_MUL, e.in[0], b);
+}
+
 static uint32_t fold_mul(gs_ir *ir, const gs_node *n)
 {
     const uint32_t narrow = fold_spread_product(ir, n);
@@ -155,6 +165,8 @@ static uint32_t fold_mul(gs_ir *ir, const gs_node *n)
                 if (is_const(ir, m.in[j]))
                     return gs_ir_binary(ir, GS_OP_MUL, m.in[1 - j], gs_ir_binary(ir, GS_OP_MUL, a, m.in[j]));
         known = fold_known_product(ir, a, b);
+        if (known == GS_IR_NONE)
+            known = fold_repeated(ir, n, a, b);
         if (known != GS_IR_NONE)
             return known;
     }

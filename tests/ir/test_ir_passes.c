@@ -108,6 +108,18 @@ static void test_fold__equal_nodes_are_one(void **state)
     gs_ir_free(g.ir);
 }
 
+/* A vertex's number times a row of it or of a parameter: it is not written once for each column before. */
+static void test_fold__numbers_are_not_repeated_for_a_product(void **state)
+{
+    graph g = graph_new(true);
+    const uint32_t repeated = gs_ir_resize(g.ir, GS_OP_EXPAND, g.s, 4);
+    (void)state;
+    assert_int_equal(bin(&g, GS_OP_MUL, repeated, g.x), bin(&g, GS_OP_MUL, g.s, g.x));
+    assert_int_equal(bin(&g, GS_OP_MUL, g.c, repeated), bin(&g, GS_OP_MUL, g.c, g.s));
+    assert_int_equal(gs_ir_node(g.ir, bin(&g, GS_OP_MUL, g.c, repeated))->width, 4);
+    gs_ir_free(g.ir);
+}
+
 static void test_fold__sum_plus_own_row_is_one_sum(void **state)
 {
     graph g = graph_new(true);
@@ -347,6 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fold__constants_and_identities),
         cmocka_unit_test(test_fold__equal_nodes_are_one),
+        cmocka_unit_test(test_fold__numbers_are_not_repeated_for_a_product),
         cmocka_unit_test(test_fold__sum_plus_own_row_is_one_sum),
         cmocka_unit_test(test_edges__work_of_one_end_leaves),
         cmocka_unit_test(test_edges__values_of_both_ends_stay),
