@@ -446,6 +446,29 @@ static void test_edge_program__sums_in_one_walk(void **state)
     }
 }
 
+/* A number of each edge, of rows at both its ends, and a sum of the same rows are made in one walk; not where the sum's
+ * number is made of it, or where rows are wider or end within a vector. */
+static void test_edge_program__products_and_sums_in_one_walk(void **state)
+{
+    static const uint32_t widths[] = {16, 24, 32, 48, 64, 80};
+    (void)state;
+    for (size_t i = 0; i < 4 * sizeof(widths) / sizeof(widths[0]); i++) {
+        const uint32_t w = widths[i / 4];
+        edge_fixture b;
+        open_edges(&b, i % 2 == 0 ? 2 : 4);
+        const uint32_t rows = add_operand(&b, w, -2, 2), own = add_target(&b, w, -2, 2);
+        const uint32_t score = gat_score(&b, 1, add_operand(&b, 1, -3, 3), add_target(&b, 1, -3, 3));
+        const uint32_t product = i % 4 < 2 ? add_op(&b, GS_OP_MUL, w, in_reg(rows), in_reg(own))
+                                           : add_op(&b, GS_OP_MUL, w, in_reg(own), in_reg(rows));
+        const uint32_t folded = add_op(&b, GS_OP_FOLD, 1, in_reg(product), NO_OPERAND);
+        const uint32_t late = add_op(&b, GS_OP_MUL, 1, in_reg(folded), in_reg(score));
+        add_sum(&b, GS_SUM_ADD, add_op(&b, GS_OP_MUL, w, in_reg(rows), in_reg(i % 4 == 3 ? late : score)));
+        add_sum(&b, GS_SUM_ADD, late);
+        edges_check(&b, 6e-6);
+        edges_free(&b);
+    }
+}
+
 static void test_edge_program__scores_of_minus_infinity_weigh_nothing(void **state)
 {
     const uint32_t degree[2] = {3, 2};
@@ -619,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_edge_program__hubs),
         cmocka_unit_test(test_edge_program__extreme_scores),
         cmocka_unit_test(test_edge_program__sums_in_one_walk),
+        cmocka_unit_test(test_edge_program__products_and_sums_in_one_walk),
         cmocka_unit_test(test_edge_program__scores_of_minus_infinity_weigh_nothing),
         cmocka_unit_test(test_edge_program__infinity_is_a_value),
         cmocka_unit_test(test_edge_program__refuses_what_the_launch_lacks),

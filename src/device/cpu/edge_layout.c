@@ -131,17 +131,46 @@ static uint32_t count_together(const gs_cpu_edge_step *s, uint32_t steps, uint32
     return wide == NULL ? 1 : n;
 }
 
+/* Is it a number an edge, of rows at its ends, and the other step a sum of those at the operand end? */
+static bool is_dot_of_summed(const gs_cpu_edge_step *dot, const gs_cpu_edge_step *sum, uint32_t lanes)
+{
+    const bool first = dot->a.form == GS_CPU_EDGE_OPERAND;
+    return dot->kind == GS_CPU_EDGE_FOLD && dot->width == 1 && is_wide_sum(sum, lanes) &&
+           is_same_value(first ? &dot->a : &dot->b, &sum->a) && sum->a.form == GS_CPU_EDGE_OPERAND &&
+           (first ? &dot->b : &dot->a)->form == GS_CPU_EDGE_TARGET && !(first ? &dot->b : &dot->a)->half &&
+           sum->width % lanes == 0 && sum->width <= GS_CPU_DOT_VECTORS * lanes && sum->b.slot != dot->dst;
+}
+
+/* A sum of rows whose products with those of the targets are made before it goes there, if its numbers are. */
+static void move_sum_to_dot(gs_cpu_edge_plan *plan, uint32_t dot, uint32_t lanes)
+{
+    for (uint32_t i = dot + 1; i < plan->steps; i++) {
+        const gs_cpu_edge_step s = plan->step[i];
+        bool late = !is_dot_of_summed(&plan->step[dot], &s, lanes);
+        for (uint32_t k = dot; k < i; k++)
+            late |= plan->step[k].dst == s.b.slot;
+        if (late)
+            continue;
+        memmove(&plan->step[dot + 2], &plan->step[dot + 1], (i - dot - 1) * sizeof(s));
+        plan->step[dot + 1] = s;
+        return;
+    }
+}
+
 /* Sums with steps between them that make their numbers go to the last of them. */
 static void move_sums(gs_cpu_edge_plan *plan, uint32_t lanes)
 {
     for (uint32_t i = 0; i < plan->steps; i++)
         if (plan->step[i].kind == GS_CPU_EDGE_UNLESS) /* steps that may be left out are counted */
             return;
+    for (uint32_t i = 0; i < plan->steps; i++)
+        move_sum_to_dot(plan, i, lanes);
     for (uint32_t i = plan->steps; i-- > 1;) {
         const gs_cpu_edge_step s = plan->step[i - 1];
         const gs_cpu_edge_kind next = plan->step[i].kind;
         uint32_t end = i;
-        if (!is_wide_sum(&s, lanes) && !is_sum_of_numbers(&s))
+        if ((!is_wide_sum(&s, lanes) && !is_sum_of_numbers(&s)) ||
+            (i > 1 && is_dot_of_summed(&plan->step[i - 2], &s, lanes)))
             continue;
         for (; end < plan->steps; end++)
             if (plan->step[end].kind != GS_CPU_EDGE_FLAT && plan->step[end].kind != GS_CPU_EDGE_COPY)
@@ -170,6 +199,8 @@ static void find_links(gs_cpu_edge_plan *plan, uint32_t lanes)
         }
         if (plan->step[i].kind == GS_CPU_EDGE_SUM)
             next = i + count_together(&plan->step[i], plan->steps - i, lanes);
+        else if (next < plan->steps && is_dot_of_summed(&plan->step[i], &plan->step[next], lanes))
+            next++;
         plan->step[i].links = next - i - 1;
     }
 }

@@ -26,6 +26,7 @@
 #define GS_CPU_EDGE_GATHERS 8 /* arrays of the operand end that are prefetched */
 #define GS_CPU_SPARSE_WIDTH 1024 /* columns of rows whose zeros are left out, at most */
 #define GS_CPU_EDGE_LINKS 7    /* of a step */
+#define GS_CPU_DOT_VECTORS 4   /* of rows that a walk multiplies and adds up, at most */
 #define GS_CPU_EDGE_TOGETHER 2 /* sums of rows times numbers, and of numbers, that one walk over edges adds up */
 
 typedef enum gs_cpu_edge_form {
@@ -108,7 +109,7 @@ typedef struct gs_cpu_edge_step {
     bool sparse;         /* DENSE, OUTER: most numbers of a are 0, and are left out; ELSE: b is bits */
     uint32_t skipped;    /* UNLESS: steps up to its ELSE, and that */
     uint32_t links;      /* steps behind this one that are done with it, row by row: each takes the result before, or
-                          * all are sums */
+                          * all are sums; of a FOLD, a sum of the same rows */
 } gs_cpu_edge_step;
 
 typedef struct gs_cpu_edge_slot {

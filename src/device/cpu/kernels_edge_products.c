@@ -1,5 +1,5 @@
-/* Products of edges' rows by the matrix of their type, the edges of a type together (WiseGraph's gTask), and the
- * gradient of these matrices.
+/* Products of edges: rows by the matrix of their type, the edges of a type together (WiseGraph's gTask), and the
+ * gradient of these matrices; and rows by rows of targets (below).
  *
  * Their rows are read where they are and written where the tile has them: what is ordered by type are their
  * numbers. A matrix is read once for as many rows as fit registers, so it should lie in a near cache, and batches
@@ -201,5 +201,70 @@ void GS_KERNEL(outer)(float *sum, const float *a, uint32_t a_stride, const float
         else
             outer_columns(&k, rows, in, 4, false);
 #endif
+    }
+}
+
+/* ---- of rows at both ends, which are added up, too ---- */
+
+#define DOTS_AHEAD 8 /* edges: their rows came near with the tile, but not all stayed in the first-level cache */
+
+/* dot[e] = an edge's row by its target's, added up as GS_KERNEL(fold) does; and the row, times `by`, is added to the
+ * target's sum: it is read once. `n` vectors (a constant) are a row. */
+GS_INLINE void dots_vectors(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s, const gs_cpu_rows *target,
+                            const uint32_t n)
+{
+    const uint32_t edges = f->tile->edges;
+    const gs_cpu_rows a = gs_value_rows(f, &s[1].a);
+    const float *const by = gs_slot(f, s[1].b.slot);
+    float *const dot = gs_slot(f, s->dst);
+    gs_vf part[GS_LANES];
+    uint32_t e = 0;
+#define EACH _Pragma("GCC unroll 4") for (uint32_t v = 0; v < n; v++)
+    for (uint32_t r = 0; r < f->tile->runs; r++) {
+        const gs_cpu_edge_run run = f->tile->run[r];
+        const float *const own = gs_row(target, run.first);
+        float *const acc = f->work->sum[s[1].sum].acc + (size_t)run.row * n * GS_LANES;
+        gs_vf y[GS_CPU_DOT_VECTORS], sum[GS_CPU_DOT_VECTORS];
+        EACH y[v] = gs_load(own + v * GS_LANES);
+        EACH sum[v] = gs_load(acc + v * GS_LANES);
+        for (e = run.first; e < run.end; e++) {
+            const float *const x = gs_row(&a, e);
+            for (uint32_t v = 0; e + DOTS_AHEAD < edges && v < n; v++)
+                __builtin_prefetch(gs_row(&a, e + DOTS_AHEAD) + v * GS_LANES);
+            const gs_vf times = gs_splat(by[e]);
+            gs_vf total = {0};
+            EACH {
+                const gs_vf row = gs_load(x + v * GS_LANES);
+                sum[v] += row * times;
+                total += row * y[v];
+            }
+            part[e % GS_LANES] = total;
+            if (e % GS_LANES == GS_LANES - 1)
+                gs_store(dot + e + 1 - GS_LANES, gs_sums_of(part));
+        }
+        EACH gs_store(acc + v * GS_LANES, sum[v]);
+    }
+#undef EACH
+    for (uint32_t i = e % GS_LANES; i > 0 && i < GS_LANES; i++)
+        part[i] = (gs_vf){0};
+    if (e % GS_LANES > 0)
+        gs_store_part(dot + e - e % GS_LANES, gs_sums_of(part), e % GS_LANES);
+}
+
+void GS_KERNEL(edge_dots)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_edge_value *const target = s->a.form == GS_CPU_EDGE_TARGET ? &s->a : &s->b;
+    const gs_cpu_rows own = gs_value_rows(f, target);
+#define DOTS(n) \
+    case n:     \
+        dots_vectors(f, s, &own, n); \
+        break
+    switch (s[1].width / GS_LANES) {
+        DOTS(1);
+        DOTS(2);
+        DOTS(3);
+        DOTS(4);
+    default:
+        __builtin_unreachable(); /* edge_layout.c */
     }
 }

@@ -762,7 +762,9 @@ static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         [GS_CPU_EDGE_KINDS] = NULL,
     };
     if (s->links > 0)
-        (s->kind == GS_CPU_EDGE_SUM ? GS_KERNEL(edge_sums) : run_links)(f, s);
+        (s->kind == GS_CPU_EDGE_SUM    ? GS_KERNEL(edge_sums)
+         : s->kind == GS_CPU_EDGE_FOLD ? GS_KERNEL(edge_dots)
+                                       : run_links)(f, s);
     else if (run[s->kind] != NULL) /* UNLESS is for steps_passed() */
         run[s->kind](f, s);
 }

@@ -47,6 +47,7 @@ void GS_KERNEL(widen)(float *dst, const gs_cpu_rows *a, uint32_t rows, uint32_t 
 void GS_KERNEL(edge_rows)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work); /* a plan with `only_rows` */
 void GS_KERNEL(edge_sum)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);    /* a step of kind SUM */
 void GS_KERNEL(edge_sums)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);   /* that and its links */
+void GS_KERNEL(edge_dots)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s);   /* FOLD with a sum as its link */
 void GS_KERNEL(edge_sum_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* SUM_TYPE */
 void GS_KERNEL(edge_by_type)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* BY_TYPE */
 void GS_KERNEL(edge_attend)(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s); /* ATTEND */

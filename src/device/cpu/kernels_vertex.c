@@ -278,45 +278,7 @@ void GS_KERNEL(moments)(double *restrict sums, bool squares, const float *restri
 #define ROW256(n) ROW64(n), ROW64(n + 64), ROW64(n + 128), ROW64(n + 192)
 const uint32_t GS_KERNEL(row_numbers)[GS_CPU_TILE_EDGES] = {ROW256(0), ROW256(256), ROW256(512), ROW256(768)};
 
-/* Two vectors to one: blocks of `H` lanes, those at even places plus those at odd ones, of a and b by turns. */
-#if GS_LANES == 16
-#define JOIN8(a, b) (__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) + \
-                     __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
-#define JOIN4(a, b) (__builtin_shufflevector(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) + \
-                     __builtin_shufflevector(a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
-#define JOIN2(a, b) (__builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) + \
-                     __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
-#define JOIN1(a, b) (__builtin_shufflevector(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) + \
-                     __builtin_shufflevector(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
-#elif GS_LANES == 8
-#define JOIN4(a, b) (__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) + \
-                     __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15))
-#define JOIN2(a, b) (__builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13) + \
-                     __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15))
-#define JOIN1(a, b) (__builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14) + \
-                     __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15))
-#else
-#define JOIN2(a, b) (__builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7))
-#define JOIN1(a, b) (__builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7))
-#endif
-
-/* Lane i of the result: the sum of the lanes of p[i], added in the same tree for each. */
-GS_INLINE gs_vf sums_of(gs_vf *p)
-{
-#if GS_LANES >= 16
-    for (int i = 0; i < 8; i++)
-        p[i] = JOIN8(p[i], p[i + 8]);
-#endif
-#if GS_LANES >= 8
-    for (int i = 0; i < 4; i++)
-        p[i] = JOIN4(p[i], p[i + 4]);
-#endif
-    for (int i = 0; i < 2; i++)
-        p[i] = JOIN2(p[i], p[i + 2]);
-    return JOIN1(p[0], p[1]);
-}
-
-/* The same for groups of half a vector: lane 2 i of the result is the sum of the lower half of p[i], lane 2 i + 1
+/* gs_sums_of() for groups of half a vector: lane 2 i of the result is the sum of the lower half of p[i], lane 2 i + 1
  * that of its upper half. The steps leave the lower halves' sums first. */
 GS_INLINE gs_vf sums_of_halves(gs_vf *p)
 {
@@ -363,7 +325,7 @@ GS_INLINE uint32_t fold_even(float *dst, const gs_cpu_rows *a, const gs_cpu_rows
             const uint32_t e = r + i / vectors;
             part[i] = term(gs_row(a, e), form.product ? gs_row(b, e) : NULL, (size_t)(i % vectors) * GS_LANES, form);
         }
-        gs_store(dst, halves ? sums_of_halves(part) : sums_of(part));
+        gs_store(dst, halves ? sums_of_halves(part) : gs_sums_of(part));
     }
     return r;
 }
@@ -412,7 +374,7 @@ GS_INLINE void fold_wide(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b,
         for (uint32_t g = 0; g < groups; g++) {
             part[filled++] = group_part(x, y, g * each, each, width, form);
             if (filled == GS_LANES) {
-                gs_store(dst, sums_of(part));
+                gs_store(dst, gs_sums_of(part));
                 dst += GS_LANES;
                 filled = 0;
             }
@@ -421,7 +383,7 @@ GS_INLINE void fold_wide(float *dst, const gs_cpu_rows *a, const gs_cpu_rows *b,
     if (filled > 0) {
         for (uint32_t i = filled; i < GS_LANES; i++)
             part[i] = (gs_vf){0};
-        gs_store_part(dst, sums_of(part), filled);
+        gs_store_part(dst, gs_sums_of(part), filled);
     }
 }
 

@@ -163,4 +163,42 @@ GS_INLINE gs_cpu_rows gs_value_rows(const gs_cpu_edge_frame *f, const gs_cpu_edg
     }
 }
 
+/* Two vectors to one: blocks of `H` lanes, those at even places plus those at odd ones, of a and b by turns. */
+#if GS_LANES == 16
+#define JOIN8(a, b) (__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) + \
+                     __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+#define JOIN4(a, b) (__builtin_shufflevector(a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) + \
+                     __builtin_shufflevector(a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
+#define JOIN2(a, b) (__builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) + \
+                     __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
+#define JOIN1(a, b) (__builtin_shufflevector(a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) + \
+                     __builtin_shufflevector(a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
+#elif GS_LANES == 8
+#define JOIN4(a, b) (__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) + \
+                     __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15))
+#define JOIN2(a, b) (__builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13) + \
+                     __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15))
+#define JOIN1(a, b) (__builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14) + \
+                     __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15))
+#else
+#define JOIN2(a, b) (__builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7))
+#define JOIN1(a, b) (__builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7))
+#endif
+
+/* Lane i of the result: the sum of the lanes of p[i], added in the same tree for each. */
+GS_INLINE gs_vf gs_sums_of(gs_vf *p)
+{
+#if GS_LANES >= 16
+    for (int i = 0; i < 8; i++)
+        p[i] = JOIN8(p[i], p[i + 8]);
+#endif
+#if GS_LANES >= 8
+    for (int i = 0; i < 4; i++)
+        p[i] = JOIN4(p[i], p[i + 4]);
+#endif
+    for (int i = 0; i < 2; i++)
+        p[i] = JOIN2(p[i], p[i + 2]);
+    return JOIN1(p[0], p[1]);
+}
+
 #endif /* GS_DEVICE_CPU_SIMD_ROWS_H */
