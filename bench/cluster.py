@@ -6,8 +6,9 @@ rank has as many intervals, and within an interval, and those of its intervals i
 its vertices that begin one. The network is the one that ranks of one machine are taken to have (docs/design/ranks.md).
 One line for each model and number of ranks: megabytes that a rank receives in an epoch, seconds, and megabytes of
 memory, as described, planned and run (by mpirun; the median of the last epochs); then what is described over what is
-planned, and over what was run. Costs are those that `bench train` of each model by one rank finds, in a record of its
-own: what is known of this machine otherwise is neither read nor changed.
+planned, and over what was run. Costs are those that `bench train` of each model by one rank finds, as many of them
+beside each other as there are ranks, which share this machine's memory, in records of their own: what is known of this
+machine otherwise is neither read nor changed.
 
   --ranks LIST    1,2
   --shape N       prints no more than the shape, for N ranks
@@ -48,6 +49,22 @@ def output(command):
     if done.returncode != 0:
         sys.exit(f"cluster.py: {' '.join(command)}: {done.stderr.strip()}")
     return done.stdout
+
+
+def learn(program, store, ranks, options, folder):
+    """The costs that one of `ranks` processes has, which have nothing to do with each other."""
+    folders = [f"{folder}.{k}" for k in range(ranks)]
+    for k in folders:
+        os.mkdir(k)
+    for _ in range(3):  # a task of each kind counts from its fourth on
+        each = []
+        for k in folders:
+            each.append(subprocess.Popen([program, "bench", "train", store, "--threads", "1", "--host-memory",
+                                          str(MEMORY), *options], stdout=subprocess.DEVNULL,
+                                         env={**os.environ, "XDG_CACHE_HOME": k}))
+        if any([p.wait() for p in each]):
+            sys.exit("cluster.py: bench train failed")
+    os.environ["XDG_CACHE_HOME"] = folders[0]
 
 
 def train_pass(plan):
@@ -111,13 +128,10 @@ def main():
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; {args.options}")
     print("model  ranks  received MB (described planned run)  seconds  memory MB  over planned: bytes s  over run: s")
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["XDG_CACHE_HOME"] = folder
         for model in args.models or ["gcn", "sage", "gat"]:
             options = ["--model", model, *args.options.split()]
-            for _ in range(3):  # a task of each kind counts from its fourth on
-                output([args.program, "bench", "train", args.store, "--threads", "1", "--host-memory", str(MEMORY),
-                        *options])
             for ranks in map(int, args.ranks.split(",")):
+                learn(args.program, args.store, ranks, options, f"{folder}/{model}.{ranks}")
                 ways = [described(args.program, args.store, ranks, options, folder),
                         planned(args.program, args.store, ranks, options, folder),
                         run(args.program, args.store, ranks, options, folder)]

@@ -27,7 +27,7 @@ static struct {
     uint32_t self, count, here[2];
     uint8_t *said; /* [count][SAID_BYTES] in a meeting */
     bool failed;
-    double bps, seconds; /* of the network; 0: not measured */
+    gs_ranks_network network; /* zeroed: not measured */
 } ranks = {.count = 1, .here = {0, 1}};
 
 const gs_ranks_module *gs_ranks__module(void) { return ranks.module; }
@@ -326,8 +326,8 @@ gs_status gs_ranks_swap(void *out, const uint64_t *sent, void *in, uint64_t *com
 /* ---- the network ---------------------------------------------------------- */
 
 /* Within a machine: bytes are copied into memory and out of it, by processors that the ranks share. */
-#define HOST_BPS 0x1p28
-#define HOST_SECONDS 0x1p-15
+static const gs_ranks_network of_one_machine = {.bps = 0x1p28, .seconds = 0x1p-15, .meeting = 0x1p-12};
+
 /* The first of some times that each sends to the next goes as fast as what shapes traffic lets a burst go. Which of two
  * is ahead changes from round to round: a round alone may find what it waits for there. */
 #define TIMES 6
@@ -366,30 +366,48 @@ static gs_status time_round(double *seconds, uint64_t bytes)
     return st;
 }
 
-static gs_status measure(void)
+/* Seconds of a meeting behind so much work: a rank that waits sleeps meanwhile. */
+#define WORK_SECONDS 1e-3
+
+static gs_status time_meeting(double *seconds)
 {
-    double own[2], all[GS_RANKS_MOST][2], most = 0, per_chunk = 0;
+    gs_status st = GS_OK;
+
+    *seconds = INFINITY;
+    for (int i = 0; i < TIMES && st == GS_OK; i++) {
+        const double begin = gs_now();
+        for (int k = 0; k < ROUNDS && st == GS_OK; k++) {
+            for (const double work = gs_now(); gs_now() < work + WORK_SECONDS;)
+                ;
+            st = gs_ranks_agree(GS_OK);
+        }
+        *seconds = fmin(*seconds, (gs_now() - begin) / ROUNDS - WORK_SECONDS);
+    }
+    return st;
+}
+
+static gs_status measure(gs_ranks_network *out)
+{
+    double own[3], all[GS_RANKS_MOST][3], most[3] = {1e-6, 1e-6, 1e-6};
 
     GS_TRY(time_round(&own[0], 1));
     GS_TRY(time_round(&own[1], CHUNK_BYTES));
+    GS_TRY(time_meeting(&own[2]));
+    own[1] -= own[0];
     GS_TRY(gs_ranks_gather(all, own, sizeof(own)));
-    for (uint32_t r = 0; r < ranks.count; r++) {
-        most = fmax(most, all[r][0]);
-        per_chunk = fmax(per_chunk, all[r][1] - all[r][0]);
-    }
-    ranks.seconds = exp2(round(log2(most)));
-    ranks.bps = exp2(round(log2((double)CHUNK_BYTES / fmax(per_chunk, 1e-6))));
+    for (uint32_t r = 0; r < ranks.count; r++)
+        for (int k = 0; k < 3; k++)
+            most[k] = fmax(most[k], all[r][k]);
+    *out = (gs_ranks_network){.seconds = exp2(round(log2(most[0]))), .meeting = exp2(round(log2(most[2]))),
+                              .bps = exp2(round(log2((double)CHUNK_BYTES / most[1])))};
     return GS_OK;
 }
 
-gs_status gs_ranks_measure(double *bps, double *seconds)
+gs_status gs_ranks_measure(gs_ranks_network *out)
 {
-    const bool one_machine = ranks.here[1] == ranks.count;
-
-    if (!one_machine && ranks.bps == 0) /* once: programs of a run are compared by one network */
-        GS_TRY(measure());
-    *bps = one_machine ? HOST_BPS : ranks.bps;
-    *seconds = one_machine ? HOST_SECONDS : ranks.seconds;
+    if (ranks.network.bps == 0 && ranks.here[1] != ranks.count) /* once: a run's programs are compared by one network */
+        GS_TRY(measure(&ranks.network));
+    *out = ranks.here[1] != ranks.count ? ranks.network : of_one_machine;
     return GS_OK;
 }
 

@@ -87,9 +87,13 @@ gs_status gs_ranks_test(gs_ranks_message *m, bool *done);
 /* A meeting. sent[r] bytes at out + r * room go to rank r, and come[r] of it to in + r * room, `room` bytes at most;
  * this rank's own stay in `out`. *all: bytes of all ranks. GS_EIO, before any comes, where it is more than that. */
 gs_status gs_ranks_swap(void *out, const uint64_t *sent, void *in, uint64_t *come, uint64_t room, uint64_t *all);
-/* A meeting, the first time. How long a message takes that has no bytes, and how many more come in a second, where each
- * rank sends to the next one: the worst of all, the same for each, powers of two. Of ranks of one machine a guess. */
-gs_status gs_ranks_measure(double *bps, double *seconds);
+/* How long a message takes that has no bytes, how many more come in a second, where each rank sends to the next one,
+ * and how long a meeting takes: the worst of all, the same for each, powers of two. */
+typedef struct gs_ranks_network {
+    double seconds, bps, meeting;
+} gs_ranks_network;
+/* A meeting, the first time. Of ranks of one machine a guess. */
+gs_status gs_ranks_measure(gs_ranks_network *out);
 /* Sends or receives bytes once, and waits for that. */
 gs_status gs_ranks_pass(bool send, uint32_t rank, void *memory, uint64_t bytes);
 

@@ -377,14 +377,43 @@ static double take_wire(struct sim *s, gs_plan_link link, double seconds, double
     return s->wire_free[wire];
 }
 
+/* A rank whose device computes on host memory has one thread, which computes, copies and sees to messages: what the
+ * others take is missing to the first. */
+static void take_thread(struct sim *s, uint32_t device, double seconds)
+{
+    if (!s->in->topology->across.network || !s->in->topology->on_host[device])
+        return;
+    s->lane_free[GS_LANE_DEVICES + device * GS_DEVICE_LANES + GS_LANE_COMPUTE] += seconds;
+    s->busy[device][1] += seconds;
+}
+
+#define MESSAGE_SECONDS 10e-6 /* of each end's processor, beside the bytes, which are packed and copied there */
+
+/* From rank to rank. What it takes beside its bytes, others do not wait for. */
+static double pass_on(struct sim *s, const gs_task *t, double took, double begin)
+{
+    const gs_plan_link way = gs_task_way(t);
+    const gs_work copy = {GS_WORK_MEMORY, {1, (double)gs_task_bytes(s->in->plan, t) / sizeof(float)}};
+    const double hand = MESSAGE_SECONDS + gs_cost_seconds(s->in->cost, &copy);
+
+    take_thread(s, way.from - GS_DEVICE_MEMORIES, hand);
+    take_thread(s, way.to - GS_DEVICE_MEMORIES, hand);
+    return take_wire(s, way, took, begin + hand) + s->in->topology->across.seconds + hand;
+}
+
 /* When the bytes of a move that could begin then have arrived. */
 static double move(struct sim *s, const gs_task *t, double begin)
 {
     const double took = move_seconds(s->in, t);
-    double end = take_wire(s, gs_task_way(t), took, begin);
+    const gs_plan_link way = gs_task_way(t);
 
-    if (gs_task_is_copy(t)) /* what a message takes beside its bytes, others do not wait for */
-        return end + (gs_link_driver(gs_task_way(t)) == GS_DRIVER_PEER ? s->in->topology->across.seconds : 0);
+    if (gs_link_driver(way) == GS_DRIVER_PEER && s->in->topology->across.network)
+        return pass_on(s, t, took, begin);
+    double end = take_wire(s, way, took, begin);
+    if (gs_task_is_copy(t)) {
+        take_thread(s, t->device, took);
+        return end;
+    }
     if (gs_task_driver(t) == GS_DRIVER_DIRECT) {
         const gs_plan_link to = gs_link_to(t->device);
         const double bps = gs_link_of(s->in->topology, cost_on(s, t), to).bps;
@@ -532,6 +561,8 @@ static void read_ahead(struct sim *s)
     }
 }
 
+#define MEETINGS 3 /* of ranks, from a pass to the next: what it came to, whether to go on, whether to save */
+
 /* The device that computes longest speaks for all. */
 static void sum_up(struct sim *s)
 {
@@ -545,6 +576,7 @@ static void sum_up(struct sim *s)
         s->out.edge_seconds = s->busy[d][0];
         s->out.vertex_seconds = s->busy[d][1];
     }
+    s->over += s->in->topology->across.network ? MEETINGS * s->in->topology->across.meeting : 0;
     s->out.seconds = s->over - s->begin;
     s->out.stall_seconds = s->out.seconds - most;
 }

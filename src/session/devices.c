@@ -210,18 +210,18 @@ static gs_status find_wires(gs_session *s)
 {
     gs_topology *const wires = &s->machine.wires;
     const gs_cluster *const c = s->config.cluster;
-    double bps = 0, seconds = 0;
+    gs_ranks_network found;
 
     if (gs_session_has_memories(s))
         find_chains(s);
     else
         gs_topology_one_switch(wires, s->machine.devices);
     if (c != NULL) {
-        gs_topology_of_network(wires, s->machine.devices, c->bps, c->seconds);
+        gs_topology_of_network(wires, s->machine.devices, c->bps, c->seconds, c->meeting);
         wires->across.shards = c->shards;
     } else if (gs_ranks_count() > 1) {
-        GS_TRY(gs_ranks_measure(&bps, &seconds));
-        gs_topology_of_network(wires, gs_ranks_count(), bps, seconds);
+        GS_TRY(gs_ranks_measure(&found));
+        gs_topology_of_network(wires, gs_ranks_count(), found.bps, found.seconds, found.meeting);
     }
     return GS_OK;
 }

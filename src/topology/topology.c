@@ -195,6 +195,7 @@ void gs_tree_groups(const gs_tree *t, const char *const *place, uint32_t devices
 #define SPEED_LEAST 1e-3
 #define MEMORY_MOST 1e15
 #define SECONDS_MOST 10.0 /* of a message */
+#define USUAL_MEETING 0x1p-12 /* of two ranks of one machine: 0.3 ms */
 #define WHERE_BYTES 4200 /* a path, and which switch */
 
 const gs_topology gs_topology_host = {
@@ -205,10 +206,11 @@ void gs_topology_one_switch(gs_topology *out, uint32_t devices)
     *out = (gs_topology){.devices = devices, .switches = 1, .at = {{.first = 0, .devices = devices}}};
 }
 
-void gs_topology_of_network(gs_topology *out, uint32_t ranks, double bps, double seconds)
+void gs_topology_of_network(gs_topology *out, uint32_t ranks, double bps, double seconds, double meeting)
 {
     *out = (gs_topology){.devices = ranks, .switches = ranks,
-                         .across = {.joined = true, .bps = bps, .network = true, .seconds = seconds}};
+                         .across = {.joined = true, .bps = bps, .network = true, .seconds = seconds,
+                                    .meeting = meeting}};
     for (uint32_t r = 0; r < ranks; r++)
         out->at[r] = (gs_topology_switch){.first = r, .devices = 1};
 }
@@ -292,6 +294,7 @@ static const gs_field in_place_field = {
 static const gs_field network_fields[] = {
     GS_FIELD(gs_topology_across, bps, REAL, "bps", .least = BPS_LEAST, .most = BPS_MOST),
     GS_FIELD(gs_topology_across, seconds, REAL, "seconds", .most = SECONDS_MOST),
+    GS_FIELD(gs_topology_across, meeting, REAL, "meeting", .most = SECONDS_MOST, .may_lack = true),
     GS_FIELD(gs_topology_across, shards, BOOL, "shards", .may_lack = true),
 };
 
@@ -364,17 +367,18 @@ static void read_network(gs_topology_across *out, gs_record *of)
 {
     char where[GS_WHERE_BYTES];
 
-    *out = (gs_topology_across){.joined = true, .network = true};
+    *out = (gs_topology_across){.joined = true, .network = true, .meeting = USUAL_MEETING};
     if (!gs_record_has(of, "network"))
         return;
     gs_record r = gs_record_open(of, "network", where);
-    gs_record_allow(&r, "bps, seconds, shards");
+    gs_record_allow(&r, "bps, seconds, meeting, shards");
     gs_record_read(&r, GS_FIELDS(network_fields), out);
     gs_record_close(of, &r);
     if (of->st != GS_OK)
         of->st = gs_fail(GS_EFORMAT, "%s: \"network\" must be {\"bps\": 1e9, \"seconds\": 5e-5}, bytes a second and "
-                         "what a message takes beside, up to %g, and \"shards\": true where each rank has its own rows "
-                         "of the store alone", of->path, SECONDS_MOST);
+                         "what a message takes beside, up to %g, \"meeting\": 2e-4 where one is known to take so long, "
+                         "and \"shards\": true where each rank has its own rows of the store alone", of->path,
+                         SECONDS_MOST);
 }
 
 /* Ranks, which have no other wires. */
@@ -527,6 +531,7 @@ static gs_status read_cluster(gs_cluster *out, cJSON *root, const char *path)
         return gs_fail(GS_EFORMAT, "%s: of several ranks it says their \"network\"", path);
     out->bps = across.bps;
     out->seconds = across.seconds;
+    out->meeting = across.meeting;
     out->shards = across.shards;
     return r.st;
 }

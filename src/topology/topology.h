@@ -32,7 +32,8 @@ typedef struct gs_topology_across {
     gs_topology_share share;
     bool network;   /* each device is on a machine of its own, a rank: what goes from one's host to another's device
                      * takes this way, */
-    double seconds; /* and so much longer */
+    double seconds; /* and so much longer, */
+    double meeting; /* and a meeting of all takes so long */
     bool shards;    /* so do rows that the store has: a rank has its own vertices' alone */
 } gs_topology_across;
 
@@ -69,7 +70,7 @@ typedef struct gs_cluster {
     uint64_t memory;  /* of each, bytes; 0: nothing said */
     double speed;     /* of a thread, beside one of this machine */
     double disk_bps;  /* of each; 0: as this machine's disk */
-    double bps, seconds; /* of the network, as in gs_topology_of_network() */
+    double bps, seconds, meeting; /* of the network, as in gs_topology_of_network() */
     bool shards;      /* each has its own vertices' rows of the store alone */
     double price;     /* of a rank for an hour; 0: nothing said */
 } gs_cluster;
@@ -77,8 +78,9 @@ typedef struct gs_cluster {
 /* All devices (1 to GS_TOPOLOGY_DEVICES) under one switch, as fast as they go. */
 void gs_topology_one_switch(gs_topology *out, uint32_t devices);
 
-/* Of ranks: a device each, and a network that takes `seconds` and `bps` bytes a second to each. */
-void gs_topology_of_network(gs_topology *out, uint32_t ranks, double bps, double seconds);
+/* Of ranks: a device each, and a network that takes `seconds` and `bps` bytes a second to each, and `meeting` seconds
+ * until all have heard of all. */
+void gs_topology_of_network(gs_topology *out, uint32_t ranks, double bps, double seconds, double meeting);
 
 /* Reads a JSON file for a run of `devices` devices (docs/design/memories.md). Nothing in it is trusted. `path` NULL:
  * *out stays as it is.

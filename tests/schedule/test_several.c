@@ -144,7 +144,7 @@ static void test_several__ranks_send_rows_of_the_store(void **state)
         gs_topology topology;
         uint32_t first[GS_PLAN_DEVICES + 1];
         const uint32_t ranks = 2 + k % 3, parts = k % 5 == 4 ? ranks : 7 + k % 4;
-        gs_topology_of_network(&topology, ranks, 1e9, 2e-5);
+        gs_topology_of_network(&topology, ranks, 1e9, 2e-5, 1e-4);
         memset(topology.on_host, true, sizeof(topology.on_host));
         fixture_program(&f, k % 2 == 0 ? 37 : 64, 16);
         fixture_chunks(&f, 6000 + 7 * k, parts, k % 4 == 3, k);

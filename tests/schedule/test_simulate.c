@@ -253,6 +253,33 @@ static void test_simulate__chunks_that_are_there_share_a_launch(void **state)
     assert_ms(run(&b).seconds, 10 + (2 + 3 + 3) + (2 + 3) + (2 + 3));
 }
 
+/* Two ranks: a message of 10 ms takes 0.26 of the thread at each end, and copies take its time, too; a pass ends with
+ * three meetings. */
+static void test_simulate__a_rank_has_one_thread_and_meets_others(void **state)
+{
+    (void)state;
+    struct fixture b;
+    gs_task message = {UPLOADS_TO(1)}, there = zero;
+    fixture_make(&b);
+    b.plan.devices = 2;
+    gs_topology_of_network(&b.topology, 2, 1e8, 1e-3, 2e-3);
+    b.topology.on_host[0] = b.topology.on_host[1] = true;
+    message.operand = 1; /* the first one's rows */
+    message.device = there.device = 1;
+    const uint32_t c0 = add(&b, zero, 20, GS_NONE, GS_NONE);
+    const uint32_t m0 = add(&b, message, 10, c0, GS_NONE);
+    add(&b, there, 5, m0, GS_NONE);
+    assert_ms(run(&b).seconds, 20 + 0.26 + 10 + 1 + 0.26 + 5 + 3 * 2);
+    assert_ms(run(&b).stall_seconds, 0.26 + 10 + 1 + 5 + 3 * 2);
+    b.topology.across.meeting = 0;
+    add(&b, zero, 30, GS_NONE, GS_NONE);
+    assert_ms(run(&b).seconds, 20 + 0.26 + 30);
+    b.topology.at[0].host_bps = 1e8;
+    add(&b, downloads, 7, GS_NONE, GS_NONE);
+    add(&b, zero, 1, GS_NONE, GS_NONE);
+    assert_ms(run(&b).seconds, 20 + 0.26 + 30 + 7 + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_simulate__loads_share_the_disk_and_the_wire),
         cmocka_unit_test(test_simulate__computations_are_as_slow_as_their_device),
         cmocka_unit_test(test_simulate__chunks_that_are_there_share_a_launch),
+        cmocka_unit_test(test_simulate__a_rank_has_one_thread_and_meets_others),
     };
     return cmocka_run_group_tests_name("schedule/simulate", tests, NULL, NULL);
 }

@@ -147,16 +147,16 @@ static void test_topology__ranks_have_a_network(void **state)
     gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], "
                           "\"network\": {\"bps\": 1e9, \"seconds\": 2e-5}}", 2));
     assert_true(t.across.network && t.across.joined && t.across.bps == 1e9 && t.across.seconds == 2e-5);
-    assert_false(t.across.shards);
-    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}], "
-                          "\"network\": {\"bps\": 1e9, \"seconds\": 0, \"shards\": true}}", 1));
-    assert_true(t.across.network && t.across.shards);
+    assert_true(!t.across.shards && t.across.meeting > 0); /* which is not said */
+    gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}], \"network\": "
+                          "{\"bps\": 1e9, \"seconds\": 0, \"meeting\": 0.125, \"shards\": true}}", 1));
+    assert_true(t.across.network && t.across.shards && t.across.meeting == 0.125);
     gs_topology_one_switch(&t, 2);
     assert_false(t.across.network || t.across.shards);
     gs_assert_ok(load(&t, "{\"switches\": [{\"devices\": 1}, {\"devices\": 1}], "
                           "\"network\": {\"bps\": 1e9, \"seconds\": 2e-5}}", 2));
     assert_true(gs_topology_between(&t, 1, 0) == 1e9);
-    gs_topology_of_network(&t, 3, 2e9, 1e-3);
+    gs_topology_of_network(&t, 3, 2e9, 1e-3, 2e-4);
     assert_true(t.devices == 3 && t.switches == 3 && t.across.network && gs_topology_between(&t, 0, 2) == 2e9);
 }
 
