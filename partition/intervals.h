@@ -136,17 +136,6 @@ typedef struct gs_metis_bundles {
 gs_status gs_part__metis_bundle(gs_metis_bundles *b, gs_metis_graph *g, uint32_t parts);
 void gs_part__metis_bundles_free(gs_metis_bundles *b);
 
-typedef struct gs_metis_call {
-    uint32_t parts;
-    uint64_t seed;
-    real_t *share; /* [parts] of the weight that each is to have; NULL: equal ones */
-    const char *if_short, *if_failed; /* what to do where it has too little memory, or gives up */
-} gs_metis_call;
-
-/* METIS's part of each vertex. Of a graph of many components a smaller one is cut, whose lists take the place of the
- * graph's: *bundled says so. GS_ENOMEM, GS_EUNSUPPORTED. */
-gs_status gs_part__metis_cut(uint32_t *part, bool *bundled, gs_metis_graph *g, const gs_metis_call *call);
-
 /* Interval of every vertex by METIS; `part` is [N]. */
 gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *job, const gs_part_blocks *b);
 /* The same of clusters with weights; `part` is [g->vertices]. Of the edges about `most` stay, the heaviest of each

@@ -144,7 +144,14 @@ void gs_part__metis_bundles_free(gs_metis_bundles *b)
     memset(b, 0, sizeof(*b));
 }
 
-static gs_status call_metis(idx_t *part, const gs_metis_graph *g, const gs_metis_call *call)
+typedef struct metis_call {
+    uint32_t parts;
+    uint64_t seed;
+    real_t *share; /* [parts] of the weight that each is to have; NULL: equal ones */
+    const char *if_short, *if_failed; /* what to do where it has too little memory, or gives up */
+} metis_call;
+
+static gs_status call_metis(idx_t *part, const gs_metis_graph *g, const metis_call *call)
 {
     idx_t options[METIS_NOPTIONS], vertices = g->vertices, constraints = 1, parts = (idx_t)call->parts, cut;
 
@@ -157,7 +164,9 @@ static gs_status call_metis(idx_t *part, const gs_metis_graph *g, const gs_metis
     return rc == METIS_OK ? GS_OK : gs_fail(GS_EUNSUPPORTED, "METIS: failed with code %d; %s", rc, call->if_failed);
 }
 
-gs_status gs_part__metis_cut(uint32_t *part, bool *bundled, gs_metis_graph *g, const gs_metis_call *call)
+/* METIS's part of each vertex. Of a graph of many components a smaller one is cut, whose lists take the place of the
+ * graph's: *bundled says so. GS_ENOMEM, GS_EUNSUPPORTED. */
+static gs_status cut_graph(uint32_t *part, bool *bundled, gs_metis_graph *g, const metis_call *call)
 {
     const uint64_t vertices = (uint64_t)g->vertices;
     GS_ENDS(gs_part__metis_bundles_free) gs_metis_bundles b = {0};
@@ -398,7 +407,7 @@ gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *
     GS_TRY(adjacency_make(&a, job, b));
     gs_part__tick(job, "METIS", 0);
     gs_metis_graph g = {.vertices = (idx_t)grid->vertices, .start = a.start, .neighbour = a.neighbour};
-    GS_TRY(gs_part__metis_cut(part, &bundled, &g, &(gs_metis_call){.parts = grid->parts, .seed = job->opt->seed,
+    GS_TRY(cut_graph(part, &bundled, &g, &(metis_call){.parts = grid->parts, .seed = job->opt->seed,
                                                                    .if_short = "use .method lp",
                                                                    .if_failed = "use .method lp"}));
     if (bundled) {
@@ -520,8 +529,8 @@ static gs_status cut_coarse(uint32_t *part, coarse *c, const gs_part_grid *grid,
     GS_NEED(share != NULL, "no memory for %u intervals", grid->parts);
     for (uint32_t i = 0; i < grid->parts; i++)
         share[i] = (real_t)gs_part__grid_capacity(grid, i) / (real_t)grid->vertices;
-    return gs_part__metis_cut(part, &bundled, &g,
-                              &(gs_metis_call){.parts = grid->parts, .seed = seed, .share = share,
+    return cut_graph(part, &bundled, &g,
+                     &(metis_call){.parts = grid->parts, .seed = seed, .share = share,
                                                .if_short = "give more with .memory",
                                                .if_failed = "use .method fennel"});
 }

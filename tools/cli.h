@@ -127,17 +127,12 @@ const volatile int *cli_stop(void);
 /* From the call on, memory that ends inside a C++ library ends the program with a line. */
 void cli_memory_prepare(void);
 
-/* cli_parse.c: the words of the command line behind the command's, and all of it as a shell takes it, on one line, with
- * `option` given the value `value` in place of what it had. */
-void cli_remember(const cli_command *c, int argc, char **argv);
+/* cli_parse.c: all of the command line as a shell takes it, on one line, with `option` given the value `value` in place
+ * of what it had. */
 void cli_print_again(FILE *out, const char *option, const char *value);
 /* "cd FOLDER && gnnstream train STORE ...": all of it and the folder that the program is in; NULL where it has 4096
  * bytes or more. Lives as long as the program. */
 const char *cli_whole_line(void);
-/* The words behind the command's of such a line, of the same command, and then those of the command line; of two of one
- * option the later counts. False where it is no such line, and `folder` (FOLDER) is "". Both live as long as the
- * program. */
-bool cli_recall_line(const cli_command *c, const char *line, int *argc, char ***argv, const char **folder);
 
 /* ---- words for people ---------------------------------------------------- */
 
@@ -148,18 +143,10 @@ void cli_progress(void *context, const char *what, double done);
 void cli_progress_end(void);
 /* Is the line rewritten? */
 bool cli_shows_progress(void);
-/* In a log: has a minute passed since this last said so, or was first asked? One thread at a time. */
-bool cli_log_is_due(void);
 /* Something begins: the next line is due when the time between two lines is over. */
 void cli_log_begin(void);
 /* Seconds of a clock that nobody sets; any thread, and handlers of signals too. */
 double cli_now(void);
-/* Shows a line now, cut to the terminal's width. */
-void cli_show_line(const char *line);
-unsigned cli_columns(void); /* of the terminal */
-/* A bar that fits beside `used` columns, or 0; and the bar, into width + 1 bytes. */
-unsigned cli_bar_width(unsigned used);
-char *cli_bar(char *out, unsigned width, double done);
 
 /* "gnnstream: warning: LINE" on stderr: a gs_warn_fn. */
 void cli_warn(void *context, const char *line);

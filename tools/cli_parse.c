@@ -20,7 +20,7 @@ static struct {
     char **argv;
 } this_line;
 
-void cli_remember(const cli_command *c, int argc, char **argv)
+static void remember(const cli_command *c, int argc, char **argv)
 {
     this_line.command = c;
     this_line.argc = argc;
@@ -120,7 +120,10 @@ static bool takes(const char **from, const char *words)
     return same;
 }
 
-bool cli_recall_line(const cli_command *c, const char *line, int *argc, char ***argv, const char **folder)
+/* The words behind the command's of what cli_whole_line() was, of the same command, and then those of the command line;
+ * of two of one option the later counts. False where it is no such line, and `folder` is "". Both live as long as the
+ * program. */
+static bool recall_line(const cli_command *c, const char *line, int *argc, char ***argv, const char **folder)
 {
     static char text[LINE_BYTES + LINE_WORDS];
     static char *all[2 * LINE_WORDS];
@@ -144,7 +147,7 @@ bool cli_recall_line(const cli_command *c, const char *line, int *argc, char ***
     memcpy(all + end, this_line.argv, (size_t)this_line.argc * sizeof(*all));
     *argc = words + this_line.argc;
     *argv = all;
-    cli_remember(c, *argc, all);
+    remember(c, *argc, all);
     return true;
 }
 
@@ -517,7 +520,7 @@ static int take_recalled(const cli_command *c, char *options, const char *line, 
     char **argv;
     int argc;
 
-    if (!cli_recall_line(c, line, &argc, &argv, &folder))
+    if (!recall_line(c, line, &argc, &argv, &folder))
         return cli_fail(c, CLI_FAILED, "how the run was begun cannot be read from its checkpoint (%s); give %s and the "
                                        "options again", line, c->place[0]);
     if (getcwd(here, sizeof(here)) == NULL || strcmp(here, folder) != 0)
@@ -535,7 +538,7 @@ int cli_run(const cli_command *c, int argc, char **argv)
 
     if (c->options_bytes > sizeof(options))
         abort(); /* CLI_OPTIONS_BYTES is to be raised */
-    cli_remember(c, argc, argv);
+    remember(c, argc, argv);
     status = take_all(c, options, argc, argv, place, &places);
     if (status == CLI_DONE && places == 0 && c->recall != NULL && (line = c->recall(c, options, &status)) != NULL)
         status = take_recalled(c, options, line, place, &places);

@@ -39,7 +39,7 @@ bool cli_shows_progress(void)
     return terminal != 0;
 }
 
-unsigned cli_columns(void)
+static unsigned columns(void)
 {
     struct winsize size;
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : USUAL_COLUMNS;
@@ -49,7 +49,8 @@ static double last_line = -1; /* cli_now(); -1: nothing has begun */
 
 void cli_log_begin(void) { last_line = cli_now(); }
 
-bool cli_log_is_due(void)
+/* In a log: has a minute passed since this last said so, or was first asked? One thread at a time. */
+static bool log_is_due(void)
 {
     const char *const text = getenv("GS_LOG_EVERY");
     const double stated = text != NULL ? strtod(text, NULL) : 0, every = stated > 0 ? stated : LOG_SECONDS;
@@ -63,18 +64,19 @@ bool cli_log_is_due(void)
     return true;
 }
 
-void cli_show_line(const char *line)
+/* Now, cut to the terminal's width. */
+static void show_line(const char *line)
 {
     if (!cli_shows_progress()) {
         fprintf(stderr, "gnnstream: %s\n", line);
         return;
     }
-    fprintf(stderr, "\r\033[K%.*s", (int)cli_columns() - 1, line);
+    fprintf(stderr, "\r\033[K%.*s", (int)columns() - 1, line);
     fflush(stderr);
     line_open = true;
 }
 
-char *cli_bar(char *out, unsigned width, double done)
+static char *bar_of(char *out, unsigned width, double done)
 {
     const unsigned inside = width - 2, full = (unsigned)(done * inside);
 
@@ -86,13 +88,14 @@ char *cli_bar(char *out, unsigned width, double done)
     return out;
 }
 
-unsigned cli_bar_width(unsigned used)
+/* Of one that fits beside `used` columns, or 0. */
+static unsigned bar_width(unsigned used)
 {
-    const unsigned columns = cli_columns();
+    const unsigned all = columns();
 
-    if (!cli_shows_progress() || used + LEAST_BAR + 2 > columns)
+    if (!cli_shows_progress() || used + LEAST_BAR + 2 > all)
         return 0;
-    return columns - used - 2 < MOST_BAR ? columns - used - 2 : MOST_BAR;
+    return all - used - 2 < MOST_BAR ? all - used - 2 : MOST_BAR;
 }
 
 void cli_progress(void *context, const char *what, double done)
@@ -100,18 +103,18 @@ void cli_progress(void *context, const char *what, double done)
     char line[320], bar[MOST_BAR + 1];
 
     (void)context;
-    if (!cli_shows_progress() && !cli_log_is_due())
+    if (!cli_shows_progress() && !log_is_due())
         return;
     if (done < 0) {
-        cli_show_line(what);
+        show_line(what);
         return;
     }
     done = done > 1 ? 1 : done;
     const int n = snprintf(line, sizeof(line) - sizeof(bar) - 1, "%.200s: %.0f %%", what, 100 * done);
-    const unsigned width = cli_bar_width((unsigned)n);
+    const unsigned width = bar_width((unsigned)n);
     if (width > 0)
-        snprintf(line + n, sizeof(line) - (size_t)n, " %s", cli_bar(bar, width, done));
-    cli_show_line(line);
+        snprintf(line + n, sizeof(line) - (size_t)n, " %s", bar_of(bar, width, done));
+    show_line(line);
 }
 
 void cli_progress_end(void)
@@ -245,14 +248,14 @@ static void show(cli_watch *w, const gs_progress *p)
     say_figures(part, &w->last);
     if (spent > 0.2 && p->bytes_done > 0)
         snprintf(part[PART_RATE], sizeof(line_part), "%s/s", cli_size((uint64_t)((double)p->bytes_done / spent)));
-    const size_t used = cut(part, strlen(head), cli_shows_progress() ? cli_columns() : sizeof(line));
-    const unsigned width = cli_bar_width((unsigned)used + 1);
+    const size_t used = cut(part, strlen(head), cli_shows_progress() ? columns() : sizeof(line));
+    const unsigned width = bar_width((unsigned)used + 1);
     const bool rate = part[PART_RATE][0] != '\0', left = part[PART_LEFT][0] != '\0', of_run = part[PART_RUN][0] != '\0';
     snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s%s%s%s%s", head, width > 0 ? " " : "",
-             width > 0 ? cli_bar(bar, width, done) : "", rate ? " " : "", part[PART_RATE],
+             width > 0 ? bar_of(bar, width, done) : "", rate ? " " : "", part[PART_RATE],
              left ? (rate ? ", " : " ") : "", part[PART_LEFT], of_run ? (rate || left ? ", " : " ") : "",
              part[PART_RUN], of_run && !left ? " left" : "", part[PART_LOSS], part[PART_EPOCH]);
-    cli_show_line(line);
+    show_line(line);
 }
 
 /* Before the first pass: how far opening is, nobody knows. */
@@ -260,10 +263,10 @@ static void show_opening(const cli_watch *w)
 {
     char line[80], since[24];
 
-    if (!cli_shows_progress() && !cli_log_is_due())
+    if (!cli_shows_progress() && !log_is_due())
         return;
     snprintf(line, sizeof(line), "%s, %s so far", w->what, duration(since, cli_now() - w->what_began));
-    cli_show_line(line);
+    show_line(line);
 }
 
 static void look(cli_watch *w)
@@ -279,7 +282,7 @@ static void look(cli_watch *w)
     if (strcmp(p.pass, w->seen.pass) != 0 || p.epoch != w->seen.epoch || p.tasks_done < w->seen.tasks_done)
         w->pass_began = cli_now();
     w->seen = p;
-    if (cli_shows_progress() || cli_log_is_due())
+    if (cli_shows_progress() || log_is_due())
         show(w, &p);
 }
 

@@ -155,24 +155,24 @@ void print_program(const char *indent, const gs_pass_report *p)
         [GS_TAKEN_AS_TRAINED] = "the weights were trained so",
     };
 
-    if (p->no_hoist != GS_NOT_TAKEN)
-        printf("%snothing is computed once, as %s\n", indent, why[p->no_hoist]);
-    if (p->no_move != GS_NOT_TAKEN)
-        printf("%sproducts stay where the model has them, as %s\n", indent, why[p->no_move]);
-    if (p->no_fuse != GS_NOT_TAKEN)
-        printf("%ssums share no edge program, as %s\n", indent, why[p->no_fuse]);
-    if (p->no_prune != GS_NOT_TAKEN)
-        printf("%sno rows are left out, as %s\n", indent, why[p->no_prune]);
-    if (p->recomputes != GS_NOT_TAKEN)
-        printf("%svalues are made again rather than stored, as %s\n", indent, why[p->recomputes]);
-    if (p->batches != GS_NOT_TAKEN)
-        printf("%sedges are multiplied by the matrix of their type in batches, as %s\n", indent, why[p->batches]);
-    if (p->lean != GS_NOT_TAKEN)
-        printf("%sless is computed once and held, as %s\n", indent, why[p->lean]);
-    if (p->splits != GS_NOT_TAKEN)
-        printf("%ssums are stored, for vertex programs that other devices run, as %s\n", indent, why[p->splits]);
-    if (p->width != GS_NOT_TAKEN)
-        printf("%seach device sums a part of the width over all edges, as %s\n", indent, why[p->width]);
+    const struct {
+        gs_taken taken;
+        const char *way;
+    } all[] = {
+        {p->no_hoist, "nothing is computed once"},
+        {p->no_move, "products stay where the model has them"},
+        {p->no_fuse, "sums share no edge program"},
+        {p->no_prune, "no rows are left out"},
+        {p->recomputes, "values are made again rather than stored"},
+        {p->batches, "edges are multiplied by the matrix of their type in batches"},
+        {p->lean, "less is computed once and held"},
+        {p->splits, "sums are stored, for vertex programs that other devices run"},
+        {p->width, "each device sums a part of the width over all edges"},
+    };
+
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
+        if (all[k].taken != GS_NOT_TAKEN)
+            printf("%s%s, as %s\n", indent, all[k].way, why[all[k].taken]);
 }
 
 void print_products(const char *indent, const gs_pass_report *p)

@@ -42,7 +42,7 @@ uint32_t gs_ranks_threads(uint32_t said)
 }
 bool gs_ranks_have_failed(void) { return ranks.failed; }
 
-gs_status gs_ranks__fail(int error)
+static gs_status fail(int error)
 {
     char text[256] = "";
     ranks.module->explain(error, text, sizeof(text));
@@ -64,7 +64,7 @@ static gs_status wait_for(gs_ranks_message *m, double nap_most)
     for (int spins = 0;; spins++) {
         const int error = ranks.module->test(m, &done);
         if (error != 0)
-            return gs_ranks__fail(error);
+            return fail(error);
         if (done)
             return GS_OK;
         if (spins < SPINS)
@@ -84,7 +84,7 @@ static gs_status begin_one(gs_ranks_message *m, bool *made, int channel, bool se
     *made = rank != ranks.self && bytes > 0;
     if (*made && (error = ranks.module->make(m, channel, send, rank, memory, &all, 1)) == 0)
         error = ranks.module->begin(m);
-    return error != 0 ? gs_ranks__fail(error) : GS_OK;
+    return error != 0 ? fail(error) : GS_OK;
 }
 
 /* Waits for [2 * ranks] messages, of those that were made. */
@@ -128,7 +128,7 @@ static gs_status share(void *x, uint64_t bytes, uint32_t from)
 {
     gs_ranks_message m;
     const int error = ranks.module->share(&m, x, (uint32_t)bytes, from);
-    return error != 0 ? gs_ranks__fail(error) : wait_for(&m, NAP_MOST);
+    return error != 0 ? fail(error) : wait_for(&m, NAP_MOST);
 }
 
 /* Every meeting begins so, and has what others say behind it. One that is not well meets them in any. */
@@ -254,7 +254,7 @@ gs_status gs_ranks_make(gs_ranks_message *m, bool send, uint32_t rank, void *mem
                         uint32_t pieces)
 {
     const int error = ranks.module->make(m, GS_RANKS_ROWS, send, rank, memory, piece, pieces);
-    return error != 0 ? gs_ranks__fail(error) : GS_OK;
+    return error != 0 ? fail(error) : GS_OK;
 }
 
 void gs_ranks_drop(gs_ranks_message *m) { (void)ranks.module->drop(m); }
@@ -262,13 +262,13 @@ void gs_ranks_drop(gs_ranks_message *m) { (void)ranks.module->drop(m); }
 gs_status gs_ranks_begin(gs_ranks_message *m)
 {
     const int error = ranks.module->begin(m);
-    return error != 0 ? gs_ranks__fail(error) : GS_OK;
+    return error != 0 ? fail(error) : GS_OK;
 }
 
 gs_status gs_ranks_test(gs_ranks_message *m, bool *done)
 {
     const int error = ranks.module->test(m, done);
-    return error != 0 ? gs_ranks__fail(error) : GS_OK;
+    return error != 0 ? fail(error) : GS_OK;
 }
 
 gs_status gs_ranks_pass(bool send, uint32_t rank, void *memory, uint64_t bytes)
@@ -487,7 +487,7 @@ static gs_status join(void)
     const int error = ranks.module->open(&ranks.self, &ranks.count, ranks.here, &threads);
 
     if (error != 0)
-        return gs_ranks__fail(error);
+        return fail(error);
     ranks.failed = true; /* one that is refused leaves, too, else its launcher kills the others; it meets nobody */
     (void)on_exit(leave, NULL);
     if (launched() > 1 && ranks.count == 1) {

@@ -6,7 +6,6 @@
 
 /* NULL: this process is alone. */
 const gs_ranks_module *gs_ranks__module(void);
-gs_status gs_ranks__fail(int error);
 
 /* signs.c: the thread that hears of the others. */
 gs_status gs_ranks__start_watch(void);

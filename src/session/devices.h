@@ -52,7 +52,7 @@ typedef struct gs_session_machine {
                                   * one for those on host memory, likewise; kind[1]: GS_NONE where all are alike */
     gs_cost cost, host_cost;     /* of the two; the disk's is in the first */
     gs_session_direct direct;
-    uint32_t owners[GS_PLAN_DEVICES + 1]; /* of ranks: gs_session_deal() */
+    uint32_t owners[GS_PLAN_DEVICES + 1]; /* of ranks: the first interval of each */
     uint32_t ways, way_taken;    /* 0: there was no choice */
     gs_session_way way[GS_SESSION_WAYS];
 } gs_session_machine;

@@ -64,8 +64,6 @@ typedef struct gs_session gs_session;
 
 /* gs_store_open(), of several ranks also of this rank's shard. GS_EINVAL: it is another's. */
 gs_status gs_session_open_store(gs_store **out, const char *dir);
-/* The first interval of each of so many ranks, [ranks + 1]: whose columns and rows they are. */
-void gs_session_deal(const gs_session *s, uint32_t ranks, uint32_t *first);
 
 /* The same as s->machine.owners, for planning; NULL where there are no ranks, or a topology file says their shares of a
  * store that all see. */

@@ -170,7 +170,8 @@ void gs_scans_drop(gs_scans *s)
 
 _Static_assert(GS_SHARDS_MOST == GS_RANKS_MOST, "a shard for each rank");
 
-void gs_session_deal(const gs_session *s, uint32_t ranks, uint32_t *first)
+/* The first interval of each of so many ranks, [ranks + 1]: whose columns and rows they are. */
+static void deal(const gs_session *s, uint32_t ranks, uint32_t *first)
 {
     const gs_store_shard *const shard = gs_store_get_shard(s->store);
 
@@ -203,7 +204,7 @@ const uint32_t *gs_session_owners(gs_session *s)
 
     if (!t->across.network || (t->place.said && !t->across.shards))
         return NULL;
-    gs_session_deal(s, t->devices, s->machine.owners);
+    deal(s, t->devices, s->machine.owners);
     return s->machine.owners;
 }
 
@@ -229,7 +230,7 @@ void gs_scan_share_describe(gs_scan_share *out, const gs_session *s)
     const uint32_t ranks = s->config.trial ? 1 : gs_ranks_count(), self = s->config.trial ? 0 : gs_ranks_self();
 
     *out = (gs_scan_share){.ranks = ranks, .parts = gs_store_chunks(s->store)->parts};
-    gs_session_deal(s, ranks, out->deal);
+    deal(s, ranks, out->deal);
     out->first = out->deal[self];
     out->end = out->deal[self + 1];
 }

@@ -4,8 +4,6 @@
 
 #include "device/cpu/cpu.h"
 
-/* All but the keys. */
-void gs_cpu__dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch);
 /* Keys with which edge_mask draws. */
 void gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch);
 

@@ -357,8 +357,8 @@ static uint32_t find_runs(gs_cpu *cpu, const gs_vertex_launch *l)
 /* ---- keys with which masks and dropout draw ---- */
 
 /* Elements are kept when their 24 random bits times 2^-24 are at least p, that is when the bits
- * are at least p * 2^24, which a double holds exactly. */
-void gs_cpu__dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
+ * are at least p * 2^24, which a double holds exactly. All but the keys. */
+static void dropout_of(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
 {
     const float p = in->alpha;
     assert(p >= 0.0f && p < 1.0f);
@@ -372,7 +372,7 @@ void gs_cpu__dropout(gs_cpu_dropout *out, const gs_instr *in, uint32_t epoch)
 
 void gs_cpu__edge_mask(gs_cpu_dropout *out, const gs_instr *in, uint64_t seed, uint32_t epoch)
 {
-    gs_cpu__dropout(out, in, epoch);
+    dropout_of(out, in, epoch);
     gs_random_edge_key(out->key, seed, in->site, epoch);
 }
 
@@ -568,7 +568,7 @@ static void resolve_mask(lookup *k)
 static void resolve_dropout(lookup *k)
 {
     gs_cpu_step *const s = k->step;
-    gs_cpu__dropout(&s->dropout, k->instr, k->l->epoch);
+    dropout_of(&s->dropout, k->instr, k->l->epoch);
     gs_random_key(s->dropout.key, k->l->seed, GS_RANDOM_DROPOUT);
     s->a.p = operand_register(k, &k->instr->a, GS_F32, s->width);
     s->id = operand_register(k, &k->instr->b, GS_U32, 1);
