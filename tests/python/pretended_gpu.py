@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pretended_gpu.py LIBRARY FOLDER TEST.py [ARGUMENTS]: runs a test of PyTorch's layers on the GPU that is the host
+"""pretended_gpu.py LIBRARY FOLDER TEST.py...: runs tests of PyTorch's layers on the GPU that is the host
 (tests/cuda/host_library.h): each tensor says that it is on cuda:0, so the package goes the way that it goes with a
 GPU's tensors, and the engine's kernels compute on PyTorch's memory where it is. FOLDER is for compiled kernels. Skips
 (77) where torch says that there is a GPU.
@@ -11,12 +11,12 @@ import ctypes
 import mmap
 import os
 import pathlib
-import runpy
 import sys
+import unittest
 import weakref
 
 LIBRARIES = ("libcuda.so.1", "libnvrtc.so.12", "libcublas.so.12")  # PyTorch may have brought those of 13
-library, folder, *test = sys.argv[1:]
+library, folder, *tests = sys.argv[1:]
 if os.environ.get("GS_HOST_GPU") != folder:  # the loader reads LD_LIBRARY_PATH once, when a program starts
     os.makedirs(folder, exist_ok=True)
     for name in LIBRARIES:
@@ -117,9 +117,9 @@ if torch.cuda.is_available():
     print("skipped: there is a GPU")
     sys.exit(77)
 pretend()
-sys.argv = test
+sys.path.insert(0, os.path.dirname(tests[0]))
 try:
-    runpy.run_path(test[0], run_name="__main__")
+    unittest.main(None, argv=[sys.argv[0], *(pathlib.Path(test).stem for test in tests)])
 finally:
     print(f"on the GPU that is the host: {passes}")
     assert passes["_forward"] > 0 and passes["_backward"] > 0
