@@ -38,7 +38,7 @@ static void enter(gs_exec_lane *l)
     l->owner = pthread_self();
     l->busy_seconds = l->wait_seconds = l->owes = 0;
     l->bytes = 0;
-    l->last = gs_now();
+    l->last = l->e->stats.entered; /* a wire is free from then on, however late this thread is */
     l->flights = 0;
 }
 
