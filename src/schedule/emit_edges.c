@@ -596,7 +596,7 @@ static gs_status sum_operand(struct emitter *e, uint32_t operand)
     look_ahead(e, operand + OPERANDS_AHEAD);
     if (!gs_emit__list_needs(e, operand, needs))
         return GS_OK;
-    if (operand >= e->ends.group_end)
+    if (operand < e->ends.group_first || operand >= e->ends.group_end)
         GS_TRY(load_group(e, operand));
     GS_TRY(gs_emit__load_operands(e, operand, needs, 0));
     for (uint32_t d = 0; d < e->devices; d++) {
@@ -614,6 +614,22 @@ static gs_status sum_operand(struct emitter *e, uint32_t operand)
     return GS_OK;
 }
 
+/* In store order. Of ranks one interval of each in turn: a rank computes on its own while others' are under way to it,
+ * and none gets all of those before it comes to its own. */
+static gs_status sum_operands(struct emitter *e)
+{
+    const gs_schedule_config *const cfg = e->l->config;
+    const uint32_t all[] = {0, e->l->parts};
+    const bool in_turn = cfg->owners != NULL && cfg->topology->across.network && !groups_chunks(e);
+    const uint32_t *const first = in_turn ? cfg->owners : all;
+
+    for (uint32_t k = 0; k < e->l->parts; k++)
+        for (uint32_t r = 0; r < (in_turn ? e->devices : 1); r++)
+            if (first[r] + k < first[r + 1])
+                GS_TRY(sum_operand(e, first[r] + k));
+    return GS_OK;
+}
+
 gs_status gs_emit__edge_pass(struct emitter *e)
 {
     gs_emit__list_ends(e);
@@ -626,8 +642,7 @@ gs_status gs_emit__edge_pass(struct emitter *e)
         GS_TRY(load_targets(e, seat->block));
     }
     e->ends.group_end = 0;
-    for (uint32_t o = 0; o < e->l->parts; o++)
-        GS_TRY(sum_operand(e, o));
+    GS_TRY(sum_operands(e));
     for (e->device = 0; e->device < e->devices; e->device++) {
         struct seat *const seat = gs_emit__here(e);
         if (seat->block.count == 0)

@@ -131,11 +131,29 @@ static void test_several__runs_of_rows_are_safe(void **state)
     }
 }
 
+/* Sums of a target that takes rows from `own` on, and behind them some of before `others`. */
+static uint32_t takes_own_before(const gs_plan *plan, uint32_t own, uint32_t others)
+{
+    uint32_t count = 0, stage = GS_NONE;
+    bool has[64] = {false};
+
+    for (const gs_task *t = plan->task; t < plan->task + plan->tasks; t++) {
+        if (t->kind != GS_TASK_EDGES || t->target < own)
+            continue;
+        if (t->stage != stage)
+            memset(has, 0, sizeof(has));
+        stage = t->stage;
+        has[t->target] = has[t->target] || t->operand >= own;
+        count += has[t->target] && t->operand < others;
+    }
+    return count;
+}
+
 /* Ranks that each have only their own part of the store: what another has it sends, and who wants it does not read it,
  * whatever is kept where. A deal of intervals leaves no rank without. */
 static void test_several__ranks_send_rows_of_the_store(void **state)
 {
-    uint32_t kept = 0, cached = 0, sent = 0;
+    uint32_t kept = 0, cached = 0, sent = 0, in_turn = 0;
     (void)state;
 
     for (uint32_t k = 0; k < 12; k++) {
@@ -171,6 +189,7 @@ static void test_several__ranks_send_rows_of_the_store(void **state)
                                                              : (uint32_t)(t->first_row / f.chunks.interval_rows);
                 assert_true(of >= first[t->device] && of < first[t->device + 1]);
             }
+        in_turn += takes_own_before(plan, first[ranks - 1], first[1]);
         const gs_part_rows dealt = {first, 1u << 0 | 1u << 3}; /* features and degrees; splits are everywhere */
         plan_sim_run_parts(plan, &c, NULL, 3, k);
         plan_sim_run_parts(plan, &c, &dealt, 3, k + 1);
@@ -186,6 +205,7 @@ static void test_several__ranks_send_rows_of_the_store(void **state)
     }
     print_message("%u arrays kept by hosts, %u units by devices, %u parts send\n", kept, cached, sent);
     assert_true(kept > 0 && cached > 0 && sent > 0);
+    assert_true(in_turn > 0); /* else a rank would have its own rows when all of the first one's have come */
 }
 
 /* Rows that are copied by themselves are all that are there: whoever has a link to the host of its own gets those that
