@@ -74,3 +74,11 @@ gnnstream help train >short
 for option in --model --epochs --lr --host-memory --save --resume; do
     grep -q -e "^  $option " short || die "no $option in the short help of train"
 done
+# Scripts of the folder tools say what they are, and begin nothing.
+root=${BASH_SOURCE[0]%/tests/*}
+for script in check fuzz lint package quickstart setup site tsan; do
+    timeout 5 "$root/tools/$script" --help >help || die "tools/$script --help does something else"
+    grep -q "[a-z] [a-z]" help || die "tools/$script --help says nothing"
+done
+refuses() { ! timeout 5 "$root/tools/$1" --hepl 2>stderr && grep -q "takes no arguments.*: --hepl" stderr; }
+refuses setup && refuses quickstart || die "an argument that nothing reads is taken"
