@@ -87,8 +87,8 @@ pairs=(--task link --negatives 2 --batch-size 3000 --epochs 1)
 beside 3 store of3 --model sage --hidden 8 "${pairs[@]}"
 beside 2 edges edges2 --model "$texts/gatv2.gnn" --hidden 8 "${drawn[@]}" "${pairs[@]}" --seeds edges
 # rows of the store, which are narrower than what becomes of them, go from who has them to who wants them, as many as a
-# plan says that is told of shards
-sage=(--model sage --hidden 64 --no-hoist --device-memory 12M)
+# plan says that is told of shards; with more memory devices keep others' rows, which are sent when the run opens
+sage=(--model sage --hidden 64 --no-hoist --device-memory 5M)
 beside 2 store of2 "${sage[@]}"
 sed 's/2e-5/&, "shards": true/' "$work/network2" >"$work/dealt"
 sent() { column sent_bytes "$work/$1.jsonl" | head -n 1; }
