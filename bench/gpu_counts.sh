@@ -4,7 +4,8 @@
 # GPU with the attributes of an H200: all of it on the GPU, an eighth of the store's bytes of device memory, and a
 # quarter of them of host memory besides. Launches are counted in traces of training a smaller graph of as many parts on
 # the tests' GPU, which is the host: in memory, and in the least device memory. Hand-overs are tasks of a device that a
-# thread of the host begins when it sees that one of another lane is over. GCN, hidden 64. Bars: a copy a chunk,
+# thread of the host begins when it sees that one is over for which the device cannot wait by itself. GCN, hidden 64.
+# Bars: a copy a chunk,
 # and in memory one launch for the chunks of an operand interval (one more where hubs are cut). A minute, 4 GiB of disk.
 #   GS_GPU    the program with that GPU, default build/tests/cuda/gnnstream_gpu
 #   GS_SCALE  divides the larger graph's vertices and edges, default 1
@@ -65,8 +66,15 @@ def handed_over(name, at):
     lane = {i: int(w[w.index("lane") + 1]) for i, w in tasks.items()}
     first, count = map(int, [w[3] for w in lines if w[0] == "pass"][at].split("+"))
     waits = {i: w[w.index("after") + 1].split(",") for i, w in tasks.items() if "after" in w}
-    return sum(first <= int(i) < first + count and lane[i] > 1 and any(lane[d] != lane[i] for d in deps)
+    return sum(first <= int(i) < first + count and lane[i] > 1 and any(by_host(lane[i], lane[d]) for d in deps)
                for i, deps in waits.items())
+
+def by_host(lane, other):
+    """Two lanes are the disk's; then each device has five. It orders what is in them by itself, but for what comes from
+    other devices (the third) and from the disk (the last)."""
+    device, kind = divmod(lane - 2, 5)
+    return other != lane and (other < 2 or divmod(other - 2, 5) == (device, 4) or (other - 2) // 5 != device or
+                              kind in (2, 4))
 
 def column(name):
     plan = json.load(open(f"{out}/{name}.plan--json"))

@@ -356,19 +356,38 @@ gs_status gs_cuda_transfer(void *context, gs_device_way way, const void *peer, v
     return copy_from_peer(c, peer, (gs_cu_memory)to, (gs_cu_memory)from, bytes);
 }
 
+static gs_cu_handle stream_of(const gs_cuda *c, gs_device_way way)
+{
+    return way == GS_DEVICE_FROM_HOST  ? c->streams.in
+           : way == GS_DEVICE_TO_HOST  ? c->streams.out
+           : way == GS_DEVICE_LAUNCHES ? c->streams.compute
+                                       : c->chain.forward;
+}
+
 gs_status gs_cuda_mark_transfers(void *context, gs_device_way way, uint64_t *number)
 {
     gs_cuda *const c = context;
     gs_cuda_chain *const k = &c->chain;
-    const gs_cu_handle stream = way == GS_DEVICE_FROM_HOST ? c->streams.in
-                                : way == GS_DEVICE_TO_HOST ? c->streams.out
-                                                           : k->forward;
     gs_status st = gs_cuda_enter(c);
 
     *number = ++k->marks[way];
-    return st != GS_OK
-               ? st
-               : gs_cuda_check(c, c->d->event_record(k->mark[way][*number % GS_DEVICE_MARKS], stream), "an event");
+    return st != GS_OK ? st
+                       : gs_cuda_check(c, c->d->event_record(k->mark[way][*number % GS_DEVICE_MARKS],
+                                                             stream_of(c, way)), "an event");
+}
+
+/* An event that is of a later number by now says that this one is over. All that a stream is to wait for was asked for
+ * before, so no two wait for each other. What a launch of a sequence reads beforehand waits as the launch does. */
+gs_status gs_cuda_go_behind(void *context, gs_device_way way, gs_device_way of, uint64_t number)
+{
+    const gs_cuda *const c = context;
+    const gs_cu_handle event = of == GS_DEVICE_LAUNCHES ? c->streams.finished[number % GS_CUDA_FLIGHT]
+                                                        : c->chain.mark[of][number % GS_DEVICE_MARKS];
+
+    GS_TRY(gs_cuda_enter(c));
+    if (way == GS_DEVICE_LAUNCHES && c->chain.starts != NULL)
+        GS_TRY(gs_cuda_check(c, c->d->stream_wait(c->chain.starts, event, 0), "an event"));
+    return gs_cuda_check(c, c->d->stream_wait(stream_of(c, way), event, 0), "an event");
 }
 
 gs_status gs_cuda_poll_transfers(void *context, gs_device_way way, uint64_t number, bool wait, bool *done)

@@ -259,7 +259,8 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
         const char *what;
     } all[] = {{c->streams.in, "copying to the device"},
                {c->streams.compute, "a launch"},
-               {c->streams.out, "copying from the device"}};
+               {c->streams.out, "copying from the device"},
+               {c->chain.starts != NULL ? c->chain.starts : c->streams.compute, "copying the sizes of a chunk"}};
     gs_status st = gs_cuda_enter(c);
     char why[GS_ERROR_BYTES] = "";
 

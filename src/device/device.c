@@ -486,6 +486,11 @@ gs_status gs_device_poll_transfers(gs_device *d, gs_device_way way, uint64_t num
     return d->ops.links->poll_transfers(d->context, way, number, wait, done);
 }
 
+gs_status gs_device_go_behind(gs_device *d, gs_device_way way, gs_device_way of, uint64_t number)
+{
+    return d->ops.links->go_behind(d->context, way, of, number);
+}
+
 gs_status gs_device_fetch_part(gs_device *d, void *part, uint64_t bytes)
 {
     return d->ops.links->fetch_part(d->context, part, bytes);

@@ -457,7 +457,8 @@ bool gs_device_stepped_well(const gs_device *d);
  * launches. */
 
 typedef enum gs_device_way {
-    GS_DEVICE_FROM_HOST, GS_DEVICE_FROM_PEER, GS_DEVICE_TO_HOST, GS_DEVICE_WAYS
+    GS_DEVICE_FROM_HOST, GS_DEVICE_FROM_PEER, GS_DEVICE_TO_HOST, GS_DEVICE_WAYS,
+    GS_DEVICE_LAUNCHES = GS_DEVICE_WAYS /* of gs_device_go_behind() alone */
 } gs_device_way;
 
 /* They find out how to reach one another: each may be asked for copies from all others. All have their memory; they
@@ -485,8 +486,11 @@ gs_status gs_device_send_rows(gs_device *d, const gs_rows_launch *l);
 /* A number for all copies of that way that have been begun since the last number. */
 gs_status gs_device_mark_transfers(gs_device *d, gs_device_way way, uint64_t *number);
 /* Are they done? As gs_device_poll(). At most GS_DEVICE_MARKS numbers may be under way. */
-#define GS_DEVICE_MARKS 4u
+#define GS_DEVICE_MARKS 8u
 gs_status gs_device_poll_transfers(gs_device *d, gs_device_way way, uint64_t number, bool wait, bool *done);
+/* What goes this way, or is launched, from now on begins behind what went the way `of`, or was launched, up to this
+ * number, of which the lower 32 bits are enough. No thread waits for that. */
+gs_status gs_device_go_behind(gs_device *d, gs_device_way way, gs_device_way of, uint64_t number);
 
 /* part[d][0..count), floats or doubles, is what device d has of a sum: all of them become the sum, added in the order
  * of the devices, by way of the host, or (on several GPUs with NCCL) in another that is the same each time. In a pass

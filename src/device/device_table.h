@@ -83,6 +83,7 @@
     X(gs_status, mark_transfers, (void *context, gs_device_way way, uint64_t *number), return GS_OK) \
     X(gs_status, poll_transfers, (void *context, gs_device_way way, uint64_t number, bool wait, bool *done), \
        return GS_OK) \
+    X(gs_status, go_behind, (void *context, gs_device_way way, gs_device_way of, uint64_t number), return GS_OK) \
     X(bool, sums_alone, (const void *context), return false) \
     X(gs_status, all_reduce, (void *const *context, uint32_t devices, void *const *part, uint64_t count, bool f64), \
        return GS_OK) \

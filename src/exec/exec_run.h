@@ -36,14 +36,15 @@ bool gs_exec__is_paced(const struct gs_exec_lane *l);
 void gs_exec__pace(struct gs_exec_lane *l, double span[2], double computed);
 /* Waits for all copies of the device that went this way. */
 gs_status gs_exec__wait_copied(gs_device *d, gs_device_way way);
-/* Which of the device's ways the lane's copies go. */
-gs_device_way gs_exec__way_of(const struct gs_exec_lane *l);
+/* Which of its device's ways the lane's copies go; or LAUNCHES. */
+gs_device_way gs_exec__way_of(uint32_t lane);
 
 /* Reads and writes of a pass, and the first reads of its next run. For the driving thread alone. */
 
 typedef struct gs_exec_transfers {
     pthread_t driver;         /* of the pass being run: it alone calls the functions below */
-    uint32_t *runs_left;      /* [tasks] of a read in flight: parts that have not arrived */
+    uint32_t *runs_left;      /* [tasks] of a read in flight: parts that have not arrived; of what a device was told:
+                               * the lower bits of its number there */
     struct {
         uint32_t task, part;  /* parts before this one were handed over; task GS_NONE: all of what has begun */
     } rest[GS_LANE_DEVICES];  /* of the lane's last transfer */
@@ -180,6 +181,9 @@ void gs_exec__waits_no_more(gs_exec_waiter *w);
 void gs_exec__wake_all(gs_exec_waiters *w);
 /* The task is done, and who waits for it is woken. */
 void gs_exec__finish(gs_exec *e, uint32_t task);
+/* Its device was told the task, under this number, and puts behind it what is to come behind it: so who waits for that
+ * alone is woken. */
+void gs_exec__tell(gs_exec *e, uint32_t task, uint64_t number);
 
 struct gs_exec_lane;
 struct gs_exec_several;

@@ -16,6 +16,10 @@
 
 void (*gs_exec__beginning)(const gs_exec *e, uint32_t task);
 
+/* Does the device know, by streams and events, what is to come behind what is begun here? Reads past the host it does
+ * not. */
+static bool keeps_order(const gs_exec_lane *l) { return l->defers && l->kind != GS_LANE_LOAD; }
+
 gs_status gs_exec__take_lanes(gs_exec *e)
 {
     const uint32_t lanes = e->lanes.lanes - GS_LANE_DEVICES;
@@ -28,6 +32,8 @@ gs_status gs_exec__take_lanes(gs_exec *e)
         e->lane[k] = (gs_exec_lane){.e = e, .lane = GS_LANE_DEVICES + k, .device = device,
                                     .kind = messages ? k : k % GS_DEVICE_LANES,
                                     .defers = !messages && !gs_device_unified(e->on[device].device)};
+        /* another GPU may put what it sends where this one's streams have no say */
+        e->lanes.follows[GS_LANE_DEVICES + k] = keeps_order(&e->lane[k]) && e->lane[k].kind != GS_LANE_FORWARD;
     }
     return GS_OK;
 }
@@ -50,7 +56,7 @@ static gs_status poll(gs_exec_lane *l, bool wait, bool *done)
     if (l->kind == GS_LANE_LOAD)
         return gs_exec__poll_chunk(l, &l->e->plan->task[l->e->lanes.task[l->flight[0].at]], number, wait, done);
     return l->kind == GS_LANE_COMPUTE ? gs_device_poll(d, number, wait, done)
-                                      : gs_device_poll_transfers(d, gs_exec__way_of(l), number, wait, done);
+                                      : gs_device_poll_transfers(d, gs_exec__way_of(l->lane), number, wait, done);
 }
 
 /* When the device computed the oldest of them: of tasks that it was given at once each has the part of its edges. */
@@ -103,9 +109,26 @@ static gs_status retire(gs_exec_lane *l, bool wait)
 
 static gs_status note_flight(gs_exec_lane *l, gs_exec_flight flight)
 {
-    const bool full = l->flights == (l->kind == GS_LANE_LOAD ? GS_EXEC_LOADS : GS_EXEC_FLIGHT);
-    GS_TRY(full ? retire(l, true) : GS_OK);
+    const uint32_t most = l->kind == GS_LANE_LOAD      ? GS_EXEC_LOADS
+                          : l->kind == GS_LANE_COMPUTE ? GS_EXEC_FLIGHT
+                                                       : GS_EXEC_COPIES;
+    GS_TRY(l->flights == most ? retire(l, true) : GS_OK);
     l->flight[l->flights++] = flight;
+    return GS_OK;
+}
+
+/* What the lane begins next comes, on the device, behind what the task waits for that is not over yet. */
+static gs_status go_behind(const gs_exec_lane *l, const gs_task *t)
+{
+    const gs_exec *const e = l->e;
+
+    for (uint32_t i = 0; i < t->deps; i++) {
+        const uint32_t other = e->plan->dep[t->first_dep + i];
+        const uint32_t lane = gs_task_lane(&e->plan->task[other]);
+        if (lane != l->lane && !gs_lanes_is_done(&e->lanes, other))
+            GS_TRY(gs_device_go_behind(e->on[l->device].device, gs_exec__way_of(l->lane), gs_exec__way_of(lane),
+                                       e->transfers.runs_left[other]));
+    }
     return GS_OK;
 }
 
@@ -163,6 +186,8 @@ static gs_status run_next(gs_exec_lane *l)
         if (gs_exec__beginning != NULL)
             gs_exec__beginning(e, task[i]);
     }
+    if (e->lanes.follows[l->lane])
+        GS_TRY(go_behind(l, &e->plan->task[task[0]])); /* all that the others wait for is over */
     if (l->kind == GS_LANE_COMPUTE) {
         flight.first = e->kernels != NULL ? gs_device_last_launch(d) + 1 : 0;
         const bool paced = gs_exec__is_paced(l);
@@ -180,12 +205,15 @@ static gs_status run_next(gs_exec_lane *l)
     } else {
         st = gs_exec__copy(l, &e->plan->task[task[0]], ready_at(l, &e->plan->task[task[0]]), span);
         if (st == GS_OK)
-            st = gs_device_mark_transfers(d, gs_exec__way_of(l), &flight.number);
+            st = gs_device_mark_transfers(d, gs_exec__way_of(l->lane), &flight.number);
     }
     for (uint32_t i = 0; i < count && e->span != NULL; i++)
         memcpy(e->span[task[i]], span, sizeof(span));
-    if (st == GS_OK && l->defers && e->args->there == NULL) /* else nobody waits, and the device keeps the order */
+    if (st == GS_OK && l->defers && e->args->there == NULL) { /* else nobody waits, and the device keeps the order */
+        for (uint32_t i = 0; i < count && keeps_order(l); i++)
+            gs_exec__tell(e, task[i], flight.number);
         return note_flight(l, flight);
+    }
     l->last = span[1];
     if (st == GS_OK)
         gs_exec__finish(e, task[0]);

@@ -7,8 +7,11 @@
 #include "exec/exec_run.h"
 
 /* Launches that a lane may have under way on a device with memory of its own, each of a task or of several that were
- * begun at once: one runs, one's bytes are copied, one waits. */
+ * begun at once: one runs, one waits for its turn, and one for what it follows. With more the next ones would be chunks
+ * by themselves that could have been one launch. */
 #define GS_EXEC_FLIGHT 3u
+/* And copies; the device has a number for one more, which is begun before the oldest is waited for. */
+#define GS_EXEC_COPIES (GS_DEVICE_MARKS - 1)
 /* And chunks that come to one from the disk; the device has room for one more, which is begun before the oldest is
  * waited for. */
 #define GS_EXEC_LOADS (GS_DEVICE_READS - 1)

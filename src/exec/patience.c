@@ -34,7 +34,7 @@ static gs_task_state state_of(const gs_exec *e, uint32_t task)
     return __atomic_load_n(&e->lanes.state[task], __ATOMIC_ACQUIRE);
 }
 
-/* The lane's first task in this state, or GS_NONE; `count` of them. */
+/* The lane's first task in this state, or GS_NONE; `count` of them. Under way is also what a device was told. */
 static uint32_t first_in(const gs_exec *e, uint32_t lane, gs_task_state state, uint32_t *count)
 {
     const gs_lane *const l = &e->lanes.lane[lane];
@@ -43,7 +43,8 @@ static uint32_t first_in(const gs_exec *e, uint32_t lane, gs_task_state state, u
     *count = 0;
     for (uint32_t k = l->first; k < l->end; k++) {
         const uint32_t task = e->lanes.task[k];
-        if (state_of(e, task) != state)
+        const gs_task_state now = state_of(e, task);
+        if ((now == GS_TOLD ? GS_UNDER_WAY : now) != state)
             continue;
         first = (*count)++ == 0 ? task : first;
     }

@@ -25,11 +25,13 @@ void gs_exec__take_wires(gs_exec_wires *w, const gs_topology *topology)
 
 void gs_exec__give_wires(gs_exec_wires *w) { pthread_mutex_destroy(&w->lock); }
 
-gs_device_way gs_exec__way_of(const gs_exec_lane *l)
+gs_device_way gs_exec__way_of(uint32_t lane)
 {
-    return l->kind == GS_LANE_UPLOAD    ? GS_DEVICE_FROM_HOST
-           : l->kind == GS_LANE_FORWARD ? GS_DEVICE_FROM_PEER
-                                        : GS_DEVICE_TO_HOST;
+    const uint32_t kind = (lane - GS_LANE_DEVICES) % GS_DEVICE_LANES;
+    return kind == GS_LANE_COMPUTE   ? GS_DEVICE_LAUNCHES
+           : kind == GS_LANE_UPLOAD  ? GS_DEVICE_FROM_HOST
+           : kind == GS_LANE_FORWARD ? GS_DEVICE_FROM_PEER
+                                     : GS_DEVICE_TO_HOST;
 }
 
 /* Whose memory the task copies from; NULL: the host's, or its own device's. */
@@ -52,7 +54,7 @@ static gs_status copy_runs(gs_exec_lane *l, const gs_task *t, uint8_t *to, const
     gs_device *const d = e->on[t->device].device;
     const gs_exec_device *const from_peer = peer_of(e, t);
     gs_device *const peer = from_peer != NULL ? from_peer->device : NULL;
-    const gs_device_way way = gs_exec__way_of(l);
+    const gs_device_way way = gs_exec__way_of(l->lane);
 
     *bytes = gs_task_moves_rows(t) ? gs_task_bytes(e->plan, t) : t->bytes;
     if (gs_task_moves_rows(t)) {

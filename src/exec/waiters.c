@@ -49,13 +49,9 @@ static bool waits_for(const gs_exec_waiter *w, uint32_t task)
     return false;
 }
 
-void gs_exec__finish(gs_exec *e, uint32_t task)
+/* Those that wait for it. */
+static void wake(gs_exec_waiters *w, uint32_t task)
 {
-    gs_exec_waiters *const w = &e->waiters;
-
-    if (!gs_lanes_is_ahead(&e->lanes, task)) /* else the next run has it from its beginning */
-        gs_exec__count(e, task);
-    gs_lanes_finish(&e->lanes, task);
     if (w->count == 0)
         return;
     pthread_mutex_lock(&w->lock);
@@ -63,4 +59,19 @@ void gs_exec__finish(gs_exec *e, uint32_t task)
         if (waits_for(&w->waiter[k], task))
             pthread_cond_signal(&w->waiter[k].wake);
     pthread_mutex_unlock(&w->lock);
+}
+
+void gs_exec__tell(gs_exec *e, uint32_t task, uint64_t number)
+{
+    e->transfers.runs_left[task] = (uint32_t)number;
+    gs_lanes_tell(&e->lanes, task);
+    wake(&e->waiters, task);
+}
+
+void gs_exec__finish(gs_exec *e, uint32_t task)
+{
+    if (!gs_lanes_is_ahead(&e->lanes, task)) /* else the next run has it from its beginning */
+        gs_exec__count(e, task);
+    gs_lanes_finish(&e->lanes, task);
+    wake(&e->waiters, task);
 }

@@ -82,9 +82,23 @@ uint32_t gs_lanes_missing(const gs_lanes *l, uint32_t first_dep, uint32_t deps)
     return GS_NONE;
 }
 
+/* Need the task not wait for the other one? */
+static bool may_begin_behind(const gs_lanes *l, const gs_task *t, uint32_t other)
+{
+    const uint8_t state = __atomic_load_n(&l->state[other], __ATOMIC_ACQUIRE); /* gs_lanes_tell(), gs_lanes_finish() */
+    return state >= GS_DONE ||
+           (state == GS_TOLD && l->follows[gs_task_lane(t)] && l->plan->task[other].device == t->device);
+}
+
 uint32_t gs_lanes_missing_dep(const gs_lanes *l, uint32_t task)
 {
-    return gs_lanes_missing(l, l->plan->task[task].first_dep, l->plan->task[task].deps);
+    const gs_task *const t = &l->plan->task[task];
+    for (uint32_t i = 0; i < t->deps; i++) {
+        const uint32_t other = l->plan->dep[t->first_dep + i];
+        if (!may_begin_behind(l, t, other))
+            return other;
+    }
+    return GS_NONE;
 }
 
 uint32_t gs_lanes_ready(const gs_lanes *l, uint32_t lane)
@@ -113,7 +127,9 @@ uint32_t gs_lanes_ready_together(const gs_lanes *l, uint32_t lane)
 
     for (uint32_t k = x->next; k < x->end; k++, n++) {
         const gs_task *const t = &l->plan->task[l->task[k]];
-        if ((before != NULL && !gs_tasks_go_together(before, t)) || gs_lanes_missing_dep(l, l->task[k]) != GS_NONE)
+        if (before == NULL ? gs_lanes_missing_dep(l, l->task[k]) != GS_NONE /* the others would hold it up */
+                           : !gs_tasks_go_together(before, t) ||
+                                 gs_lanes_missing(l, t->first_dep, t->deps) != GS_NONE)
             break;
         copied |= comes(l, t);
         before = t;
@@ -140,15 +156,21 @@ void gs_lanes_begin(gs_lanes *l, uint32_t lane)
     assert(task != GS_NONE && l->state[task] == GS_WAITING && gs_lanes_missing_dep(l, task) == GS_NONE);
     l->lane[lane].next++;
     l->lane[lane].under_way++;
-    __atomic_store_n(&l->state[task], GS_UNDER_WAY, __ATOMIC_RELAXED); /* only DONE says anything to other threads */
+    __atomic_store_n(&l->state[task], GS_UNDER_WAY, __ATOMIC_RELAXED); /* says nothing to other threads */
+}
+
+void gs_lanes_tell(gs_lanes *l, uint32_t task)
+{
+    assert(l->state[task] == GS_UNDER_WAY);
+    __atomic_store_n(&l->state[task], GS_TOLD, __ATOMIC_RELEASE);
 }
 
 void gs_lanes_finish(gs_lanes *l, uint32_t task)
 {
     const uint8_t was = l->state[task];
 
-    assert(was == GS_UNDER_WAY || was == GS_AHEAD);
-    if (was == GS_UNDER_WAY)
+    assert(was == GS_UNDER_WAY || was == GS_TOLD || was == GS_AHEAD);
+    if (was != GS_AHEAD)
         l->lane[gs_task_lane(&l->plan->task[task])].under_way--;
     __atomic_store_n(&l->state[task], was == GS_AHEAD ? GS_FETCHED : GS_DONE, __ATOMIC_RELEASE);
 }
@@ -186,7 +208,7 @@ static const char *fault_in(const gs_lanes *l, uint32_t lane)
 
     for (uint32_t k = x->first; k < x->end; k++) {
         const uint8_t state = l->state[l->task[k]];
-        under_way += state == GS_UNDER_WAY;
+        under_way += state == GS_UNDER_WAY || state == GS_TOLD;
         if (k < x->next ? state == GS_WAITING : state != GS_WAITING)
             return k < x->next ? "a task before the lane's next one has not begun"
                                : "a task has begun before its turn";

@@ -5,17 +5,20 @@
  *
  *     WAITING ----- gs_lanes_ready(): next of its lane, all that it waits for is done -----> (READY)
  *     (READY) ----- gs_lanes_begin() ---------> UNDER_WAY
- *     UNDER_WAY --- gs_lanes_finish() --------> DONE
+ *     UNDER_WAY --- gs_lanes_tell() ----------> TOLD         of a device that keeps the order of what it is told
+ *     UNDER_WAY, TOLD -- gs_lanes_finish() ---> DONE
  *     DONE -------- gs_lanes_begin_ahead() ---> AHEAD        one of the pass's first reads, begun for its next run
  *     AHEAD ------- gs_lanes_finish() --------> FETCHED
  *     all --------- gs_lanes_enter() ---------> WAITING      but AHEAD -> UNDER_WAY and FETCHED -> DONE where the same
  *                                                            pass runs again
  *
- * READY is not stored: it is asked for. For the run itself, a task is over in DONE, AHEAD and FETCHED alike.
+ * READY is not stored: it is asked for. For the run itself, a task is over in DONE, AHEAD and FETCHED alike. What a
+ * device was TOLD need not be over for tasks of the same device in lanes that follow: these it puts behind it.
  *
  * Threads: a lane belongs to one thread, which alone begins and finishes its tasks; reads, writes and all that is read
  * ahead belong to the same one. Any thread may ask whether a task is done: gs_lanes_finish() releases what the task
- * made, gs_lanes_is_done() acquires it. Entering a pass and gs_lanes_fault() need all lanes at rest.
+ * made, gs_lanes_is_done() acquires it; so it is with gs_lanes_tell(), and what the driver notes before. Entering a
+ * pass and gs_lanes_fault() need all lanes at rest.
  */
 #ifndef GS_PLAN_LANES_H
 #define GS_PLAN_LANES_H
@@ -26,7 +29,7 @@
 #include "base/status.h"
 #include "plan/plan.h"
 
-typedef enum gs_task_state { GS_WAITING, GS_UNDER_WAY, GS_DONE, GS_AHEAD, GS_FETCHED } gs_task_state;
+typedef enum gs_task_state { GS_WAITING, GS_UNDER_WAY, GS_TOLD, GS_DONE, GS_AHEAD, GS_FETCHED } gs_task_state;
 
 /* One lane in the pass being run; indices into gs_lanes.task. */
 typedef struct gs_lane {
@@ -40,6 +43,7 @@ typedef struct gs_lanes {
     uint32_t *task;            /* [plan->tasks] indices of tasks, pass by pass, lane by lane, in list order */
     uint32_t *first;           /* [passes * lanes + 1] into `task` */
     uint8_t *state;            /* [plan->tasks] a gs_task_state */
+    bool follows[GS_PLAN_LANES]; /* by whoever opened them; false: its tasks wait until others are over */
     /* of the pass being run */
     uint32_t pass;             /* GS_NONE before the first */
     uint32_t ahead;            /* reads that have begun for its next run: so many of the pass's list */
@@ -68,7 +72,7 @@ static inline bool gs_lanes_is_done(const gs_lanes *l, uint32_t task)
 
 /* The first of these that is not done, or GS_NONE. */
 uint32_t gs_lanes_missing(const gs_lanes *l, uint32_t first_dep, uint32_t deps);
-/* A task that this one waits for, or GS_NONE. */
+/* A task that this one waits for, or GS_NONE. Not one that was told where this one follows. */
 uint32_t gs_lanes_missing_dep(const gs_lanes *l, uint32_t task);
 /* The lane's next task if it may begin, or GS_NONE. */
 uint32_t gs_lanes_ready(const gs_lanes *l, uint32_t lane);
@@ -78,6 +82,8 @@ uint32_t gs_lanes_ready(const gs_lanes *l, uint32_t lane);
 uint32_t gs_lanes_ready_together(const gs_lanes *l, uint32_t lane);
 /* The lane's next task, which is ready, begins. */
 void gs_lanes_begin(gs_lanes *l, uint32_t lane);
+/* The task, which is under way, is where its device orders what comes behind it: see `follows`. */
+void gs_lanes_tell(gs_lanes *l, uint32_t task);
 /* The task is over. It was under way, for this run or the next. */
 void gs_lanes_finish(gs_lanes *l, uint32_t task);
 /* True where all tasks of the lane are done. */

@@ -233,6 +233,45 @@ static void test_lanes__chunks_of_one_operand_interval_are_ready_together(void *
     gs_lanes_close(&l);
 }
 
+/* What a device was told need not be over for tasks of that device, but for all others. */
+static void test_lanes__what_a_device_was_told_holds_up_others_alone(void **state)
+{
+    enum { UPLOAD, SUM, NEXT_SUM, ELSEWHERE, WRITE, ALL };
+    const uint32_t compute = GS_LANE_DEVICES + GS_LANE_COMPUTE, upload = GS_LANE_DEVICES + GS_LANE_UPLOAD,
+                   other = upload + GS_DEVICE_LANES;
+    gs_task task[ALL] = {[UPLOAD] = {UPLOADS_TO(0), .chunk_bytes = 4096},
+                         [SUM] = {.kind = GS_TASK_EDGES, .deps = 1},
+                         [NEXT_SUM] = {.kind = GS_TASK_EDGES, .target = 1, .deps = 1},
+                         [ELSEWHERE] = {UPLOADS_TO(1), .deps = 1},
+                         [WRITE] = {WRITES, .deps = 1}};
+    uint32_t dep[] = {UPLOAD};
+    gs_plan_pass pass = {.tasks = ALL};
+    gs_plan plan = {.tasks = ALL, .deps = 1, .passes = 1, .devices = 2, .task = task, .dep = dep, .pass = &pass};
+    gs_lanes l;
+    (void)state;
+
+    for (int follows = 0; follows < 2; follows++) {
+        gs_assert_ok(gs_lanes_open(&l, &plan));
+        for (uint32_t k = GS_LANE_DEVICES; k < l.lanes; k++)
+            l.follows[k] = follows != 0;
+        gs_lanes_enter(&l, 0);
+        begin(&l, upload, UPLOAD);
+        assert_int_equal(gs_lanes_ready_together(&l, compute), 0);
+        gs_lanes_tell(&l, UPLOAD);
+        assert_null(gs_lanes_fault(&l));
+        assert_false(gs_lanes_is_done(&l, UPLOAD));
+        assert_int_equal(gs_lanes_ready_together(&l, compute), follows); /* the first alone: it would wait, too */
+        assert_int_equal(gs_lanes_missing_dep(&l, SUM), follows ? GS_NONE : (uint32_t)UPLOAD);
+        assert_int_equal(gs_lanes_ready(&l, other), GS_NONE);
+        assert_int_equal(gs_lanes_ready(&l, GS_LANE_WRITE), GS_NONE);
+        finish(&l, UPLOAD);
+        assert_int_equal(gs_lanes_ready(&l, other), ELSEWHERE);
+        assert_int_equal(gs_lanes_ready(&l, GS_LANE_WRITE), WRITE);
+        assert_int_equal(gs_lanes_ready_together(&l, compute), 1); /* half of two that were copied */
+        gs_lanes_close(&l);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_lanes__another_pass_begins_with_nothing),
         cmocka_unit_test(test_lanes__chunks_of_one_operand_interval_are_ready_together),
         cmocka_unit_test(test_lanes__one_device_with_copies_has_lanes_of_its_own),
+        cmocka_unit_test(test_lanes__what_a_device_was_told_holds_up_others_alone),
         cmocka_unit_test(test_lanes__what_breaks_a_rule_is_named),
     };
     return cmocka_run_group_tests_name("plan/lanes", tests, NULL, NULL);
