@@ -131,7 +131,7 @@ typedef struct host_module {
     int device;
 } host_module;
 
-/* A function, kept for as long as the process: modules are few. */
+/* A function, kept while there is room, so that one is known that is gone. */
 typedef struct host_function {
     void (*kernel)(const void *args);
     const host_module *module;
@@ -199,6 +199,9 @@ static gs_cu_result module_function(gs_cu_handle *function, gs_cu_handle module,
            (memcmp(&f->kernel, &kernel, sizeof(kernel)) != 0 || f->module != m || f->device != m->device ||
             strcmp(f->name, name) != 0))
         f++;
+    if (f == functions + FUNCTIONS) /* those of a module that is gone */
+        for (f = functions; f < functions + FUNCTIONS && !f->gone; f++)
+            ;
     if (f == functions + FUNCTIONS)
         return 1;
     memcpy(&f->kernel, &kernel, sizeof(kernel));
