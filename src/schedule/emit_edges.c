@@ -615,12 +615,14 @@ static gs_status sum_operand(struct emitter *e, uint32_t operand)
 }
 
 /* In store order. Of ranks one interval of each in turn: a rank computes on its own while others' are under way to it,
- * and none gets all of those before it comes to its own. */
+ * and none gets all of those before it comes to its own. But a sequence has an order. */
 static gs_status sum_operands(struct emitter *e)
 {
     const gs_schedule_config *const cfg = e->l->config;
+    const gs_stage *const s = gs_emit__stage(e);
     const uint32_t all[] = {0, e->l->parts};
-    const bool in_turn = cfg->owners != NULL && cfg->topology->across.network && !groups_chunks(e);
+    const bool in_turn = cfg->owners != NULL && cfg->topology->across.network && !groups_chunks(e) &&
+                         !(s->sums > 0 && gs_sum_is_sequence(&s->sum[0]));
     const uint32_t *const first = in_turn ? cfg->owners : all;
 
     for (uint32_t k = 0; k < e->l->parts; k++)

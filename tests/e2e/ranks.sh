@@ -69,6 +69,10 @@ for round in 1 ${GS_TEST_ALL:+2 3}; do
     beside 2 --model gcn --device-memory 4M --epochs 4
 done
 by=()
+# A sequence goes over the edges in their order, whoever has them.
+beside 2 --model sage_lstm --optimizer sgd
+ranks=() && train one --model sage_lstm --optimizer sgd &&
+    compare "a sequence by ranks" "$work/ranks.npy" "$work/one.npy" 1e-5
 # All keep the epoch that is best by an area, which rank 0 finds of all logits. Rows that do not fit on the host go to
 # each rank's own file.
 beside 2 --model rgcn --dropout 0.5 --norm batch --device-memory 3M --epochs 4 --eval-every 1 --keep-by auc --lr 0.3 \
