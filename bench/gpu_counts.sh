@@ -5,8 +5,8 @@
 # quarter of them of host memory besides. Launches are counted in traces of training a smaller graph of as many parts on
 # the tests' GPU, which is the host: in memory, and in the least device memory. Hand-overs are tasks of a device that a
 # thread of the host begins when it sees that one is over for which the device cannot wait by itself. GCN, hidden 64.
-# Bars: a copy a chunk,
-# and in memory one launch for the chunks of an operand interval (one more where hubs are cut). A minute, 4 GiB of disk.
+# Bars: a copy a chunk, and in memory one launch for the chunks of an operand interval (one more where hubs are cut). A
+# minute, 4 GiB of disk.
 #   GS_GPU    the program with that GPU, default build/tests/cuda/gnnstream_gpu
 #   GS_SCALE  divides the larger graph's vertices and edges, default 1
 . "$(dirname "$0")/lib.sh"

@@ -408,8 +408,8 @@ gs_status gs_part__metis(uint32_t *part, const gs_part_grid *grid, gs_part_job *
     gs_part__tick(job, "METIS", 0);
     gs_metis_graph g = {.vertices = (idx_t)grid->vertices, .start = a.start, .neighbour = a.neighbour};
     GS_TRY(cut_graph(part, &bundled, &g, &(metis_call){.parts = grid->parts, .seed = job->opt->seed,
-                                                                   .if_short = "use .method lp",
-                                                                   .if_failed = "use .method lp"}));
+                                                       .if_short = "use .method lp",
+                                                       .if_failed = "use .method lp"}));
     if (bundled) {
         adjacency_free(&a);
         a = (adjacency){0};
@@ -531,8 +531,8 @@ static gs_status cut_coarse(uint32_t *part, coarse *c, const gs_part_grid *grid,
         share[i] = (real_t)gs_part__grid_capacity(grid, i) / (real_t)grid->vertices;
     return cut_graph(part, &bundled, &g,
                      &(metis_call){.parts = grid->parts, .seed = seed, .share = share,
-                                               .if_short = "give more with .memory",
-                                               .if_failed = "use .method fennel"});
+                                  .if_short = "give more with .memory",
+                                  .if_failed = "use .method fennel"});
 }
 
 gs_status gs_part__metis_clusters(uint32_t *part, const gs_lp_graph *g, const gs_part_grid *grid, gs_part_job *job,
