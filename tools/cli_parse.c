@@ -1,4 +1,5 @@
 /* cli_parse.c - the words of a command line into a command's struct, and once more for people to copy. */
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -167,16 +168,21 @@ void cli_be_silent(void) { silent = true; }
 
 int cli_fail(const cli_command *c, int status, const char *fmt, ...)
 {
+    char line[2 * ERROR_BYTES];
     va_list args;
 
     if (silent)
         return status;
     cli_progress_end();
-    fprintf(stderr, "gnnstream%s%s: %s", c == NULL ? "" : " ", c == NULL ? "" : c->name, config_place);
+    const int n = snprintf(line, sizeof(line), "gnnstream%s%s: %s", c == NULL ? "" : " ", c == NULL ? "" : c->name,
+                           config_place);
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, args);
     va_end(args);
-    fputc('\n', stderr);
+    for (char *p = line; *p != '\0'; p++) /* words of a command line may hold anything; one error is one line */
+        if (iscntrl((unsigned char)*p))
+            *p = '?';
+    fprintf(stderr, "%s\n", line);
     return status;
 }
 
@@ -187,8 +193,10 @@ int cli_result(const cli_command *c, gs_status st)
     if (st == GS_OK)
         return CLI_DONE;
     const char *const place = gs_last_error_place();
-    return cli_fail(c, st == GS_EINVAL ? CLI_USAGE : CLI_FAILED, "%s%s%s",
-                    cli_name_options(text, sizeof(text), gs_last_error()), place[0] != '\0' ? "\n" : "", place);
+    cli_fail(c, CLI_FAILED, "%s", cli_name_options(text, sizeof(text), gs_last_error()));
+    if (*place != '\0' && !silent)
+        fprintf(stderr, "%s\n", place);
+    return st == GS_EINVAL ? CLI_USAGE : CLI_FAILED;
 }
 
 /* ---- the nearest name ---------------------------------------------------- */

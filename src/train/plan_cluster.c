@@ -344,6 +344,7 @@ gs_status gs_plan_cluster(gs_cluster_report *out, const char *cluster, const cha
     GS_TRY(gs_check_argument(cluster, "cluster"));
     GS_TRY(gs_check_argument(shape, "shape"));
     GS_TRY(read_scene(&x, cluster, shape, options));
+    gs_run__warn_of_unread(&x.options);
     GS_TRY(open_session(&s, &x, shape));
     return describe(out, &x, s);
 }

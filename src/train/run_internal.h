@@ -112,6 +112,8 @@ gs_status gs_run__open_shape(gs_session **out, gs_store *shape, const gs_cluster
 
 /* run_warn.c: a line for .warn about each thing that is computed otherwise than it may be thought. */
 void gs_run__warn(const gs_session *s);
+/* Warns of files that a plan does not read. */
+void gs_run__warn_of_unread(const gs_train_options *o);
 
 /* Of the weights that were kept: are they worse than a constant answer? */
 void gs_run__warn_of_kept(const gs_run *r);

@@ -644,6 +644,7 @@ static gs_status open_planned(gs_session **session, gs_run_batches **batches, gs
     GS_TRY(gs_train_options_read(own, options));
     GS_TRY(gs_train_options_check(own));
     GS_TRY(gs_run__open_session(session, store, own, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, batches));
+    gs_run__warn_of_unread(own);
     if (*batches == NULL)
         gs_run__warn(*session);
     return GS_OK;

@@ -145,6 +145,14 @@ void gs_run__warn(const gs_session *s)
         warn(o, ".disk_to_device yes: %s; edges come by way of the host", s->machine.direct.why);
 }
 
+void gs_run__warn_of_unread(const gs_train_options *o)
+{
+    if (o->warn != NULL && o->resume != NULL)
+        warn(o, ".resume %s: is not read for a plan, which is of all epochs", o->resume);
+    if (o->warn != NULL && o->init != NULL)
+        warn(o, ".init %s: is not read for a plan, which is the same for any weights", o->init);
+}
+
 #define FEW_EPOCHS 10u /* of a run that is tried out: nobody expects much */
 
 void gs_run__warn_of_kept(const gs_run *r)

@@ -1,4 +1,4 @@
-# Options that the network of a text has no use for are named, in one line each.
+# Options that the network of a text has no use for are named, in one line each, as are files that a plan does not read.
 small_store
 cat >own.gnn <<'TEXT'
 layer mine(h[in]) -> [out]:
@@ -23,3 +23,8 @@ gnnstream plan store --model gcn --layers 1 --hidden 32 >result 2>err
 [ "$(wc -l <err)" = 1 ] && grep -q 'warning: --hidden 32: the network of gcn has no use' err || die "$(<err)"
 gnnstream plan store --model gcn --layers 3 --hidden 32 --norm batch >result 2>err
 [ ! -s err ] || die "$(<err)"
+for option in '--resume nosuch' '--init nosuch'; do
+    # shellcheck disable=SC2086 # two words
+    gnnstream plan store --model gcn $option >result 2>err
+    [[ $(<err) == "gnnstream: warning: $option: is not read for a plan, "* ]] || die "$option: $(<err)"
+done

@@ -20,6 +20,9 @@ t '--optimizer lion: must be one of adam|adamw|sgd' --optimizer lion
 t '--optimizer dam|sgd: must be one of adam|adamw|sgd' --optimizer 'dam|sgd'
 t '--optimizer ada: must be one of adam|adamw|sgd' --optimizer ada
 t '--heads 0: must be' --heads 0
+t '--layers 3?: must be a whole number' --layers $'3\n'
+t '--sampler a?b: must be one of' --sampler $'a\tb'
+t 'unknown option --mo?del' $'--mo\ndel' x
 t '--save: its value is empty' --save ''
 t '--save and --metrics both name x' --save x --metrics x
 for device in cuda:x cuda:0, cuda:,1 cuda0 cpu: cpu:x cpu:0 cpu:17 cpu:2,2 tpu; do
