@@ -93,11 +93,11 @@ typedef struct gs_pass_report {
     gs_predicted predicted;
     gs_order_report order;
     /* Alternative programs of the model, which may be combined. recomputes: computes values again instead of storing
-     * them. lean: holds less of what is computed only once. batches: multiplies rows of edges by the matrix of their
-     * type in batches of one type, instead of sums by type or products for all types. splits: stores sums, so that
-     * other devices can run the vertex programs that use them. The choice depends on the recorded costs of the machine;
-     * weights can then differ by rounding. */
-    gs_taken recomputes, lean, batches, splits;
+     * them; keeps: the other way round. lean: holds less of what is computed only once. batches: multiplies rows of
+     * edges by the matrix of their type in batches of one type, instead of sums by type or products for all types.
+     * splits: stores sums, so that other devices can run the vertex programs that use them. The choice depends on the
+     * recorded costs of the machine; weights can then differ by rounding. */
+    gs_taken recomputes, keeps, lean, batches, splits;
     /* Optimisations that the plan does without, though the options leave them on: computing once what depends on no
      * parameter, moving products across sums, sums that share an edge program, leaving rows out. */
     gs_taken no_hoist, no_move, no_fuse, no_prune;

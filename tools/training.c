@@ -164,6 +164,7 @@ void print_program(const char *indent, const gs_pass_report *p)
         {p->no_fuse, "sums share no edge program"},
         {p->no_prune, "no rows are left out"},
         {p->recomputes, "values are made again rather than stored"},
+        {p->keeps, "values are stored rather than made again"},
         {p->batches, "edges are multiplied by the matrix of their type in batches"},
         {p->lean, "less is computed once and held"},
         {p->splits, "sums are stored, for vertex programs that other devices run"},

@@ -53,7 +53,7 @@
 
 /* What programs may do without, or do in another way: a field of gs_variant each. Tried in this order: where there is
  * time for few, what saves traffic of the disk goes first. */
-typedef enum choice { LEAN, RECOMPUTE, HOIST, PRUNE, MOVE, FUSE, TYPED, SPLIT, WIDTH, CHOICES } choice;
+typedef enum choice { LEAN, RECOMPUTE, KEEP, HOIST, PRUNE, MOVE, FUSE, TYPED, SPLIT, WIDTH, CHOICES } choice;
 
 /* What is kept of a program whose session may be closed. */
 typedef struct candidate {
@@ -80,6 +80,7 @@ typedef struct candidate {
 /* What a variant does, for people. */
 static const char *const choice_words[CHOICES] = {
     [LEAN] = "products before sums, epoch by epoch", [RECOMPUTE] = "values made again, not stored",
+    [KEEP] = "values stored, not made again",
     [HOIST] = "nothing computed once", [PRUNE] = "no row left out", [MOVE] = "no operator moved across sums",
     [FUSE] = "a pass over edges for each sum", [TYPED] = "products by type of edges, in tiles",
     [SPLIT] = "sums and rows on unlike devices", [WIDTH] = "a part of the width on each device"};
@@ -128,6 +129,7 @@ static gs_taken *field_of(gs_variant *v, choice k)
     case LEAN: return &v->lean;
     case TYPED: return &v->typed;
     case RECOMPUTE: return &v->recompute;
+    case KEEP: return &v->keep;
     case WIDTH: return &v->width;
     default: return &v->split;
     }
@@ -418,8 +420,9 @@ static bool is_leaner(candidate *x, const candidate *best)
  *
  * Sums by type that are computed once stand in memory all the time, wider than the features: products in front of the
  * sums, epoch by epoch, take less (lean). An epoch that goes to the disk may be shorter where values are made again
- * instead of stored (recompute). Of devices that are not alike, some may make the sums, and others what comes of them
- * (split). Of several that are, each may have a part of the width in place of targets (width). */
+ * instead of stored (recompute), and one in memory the other way round (keep). Of devices that are not alike, some may
+ * make the sums, and others what comes of them (split). Of several that are, each may have a part of the width in place
+ * of targets (width). */
 static bool may_differ(const choosing *c, const candidate *from, choice k)
 {
     gs_variant now = from->variant;
@@ -430,7 +433,8 @@ static bool may_differ(const choosing *c, const candidate *from, choice k)
     case PRUNE: return c->may[k] && from->pruned;
     case FUSE: return c->may[k] && from->fused;
     case LEAN: return c->may[k] && from->columns > (uint64_t)WIDE * c->features;
-    case RECOMPUTE: return c->may[k] && from->moves;
+    case RECOMPUTE: return c->may[k] && from->moves && from->variant.keep == GS_NOT_TAKEN;
+    case KEEP: return c->may[k] && !from->moves && from->variant.recompute == GS_NOT_TAKEN;
     case SPLIT: return c->may[k] && from->dealt && from->epoch_seconds >= GS_STAGED_SECONDS;
     default: return c->may[k];
     }
@@ -639,7 +643,7 @@ static void list_choices(choosing *c)
     c->may[HOIST] = c->trains && !o->no_hoist; /* else moves may be those that are best with it, if it is left out */
     c->may[MOVE] = c->trains && !o->no_move;
     c->may[FUSE] = c->trains && !o->no_fuse;
-    c->may[LEAN] = c->may[RECOMPUTE] = c->trains && !own;
+    c->may[LEAN] = c->may[RECOMPUTE] = c->may[KEEP] = c->trains && !own;
     c->may[WIDTH] = c->trains && gs_session_may_part(s);
     c->may[TYPED] = may_type(s);
     if (o->device_memory == 0) /* one that is a part of the host's is never named */

@@ -36,6 +36,7 @@ gs_status gs_session_describe_pass(const gs_session *s, gs_pass_report *out, uin
         SAME_AS_PLANNED(X)
         .predicted = x,
         .recomputes = s->variant.recompute,
+        .keeps = s->variant.keep,
         .lean = s->variant.lean,
         .batches = s->variant.typed,
         .splits = s->variant.split,

@@ -133,6 +133,7 @@ typedef enum gs_purpose {
 /* How a model is compiled (compile.h), and why so. */
 typedef struct gs_variant {
     gs_taken recompute; /* values are rather made again than stored */
+    gs_taken keep;      /* the other way round */
     gs_taken lean;      /* what is computed once is to take little memory */
     gs_taken typed;     /* products with the matrix of an edge's type are made edge by edge */
     gs_taken split;     /* sums are stored, for vertex programs that other devices run (gs_program_split()) */

@@ -441,7 +441,7 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .given = given,
         .no_move = o->no_move || s->variant.no_move != GS_NOT_TAKEN,
         .recompute = s->variant.recompute != GS_NOT_TAKEN,
-        .in_memory = s->config.batch != NULL,
+        .in_memory = s->config.batch != NULL || s->variant.keep != GS_NOT_TAKEN,
         .rest_width = REST_WIDTH,
         .rest = gs_choice(o, spill_type) == 1 ? GS_BF16 : GS_F32,
         .read = gs_choice(o, gather_type) == 1 ? GS_BF16 : GS_F32,

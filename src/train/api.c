@@ -369,7 +369,8 @@ static const gs_field pass_fields[] = {
     GS_FIELD(gs_pass_report, order.store_seconds, REAL, "store_order_seconds"),
     GS_FIELD(gs_pass_report, order.best_seconds, REAL, "best_order_seconds"),
     GS_FIELD(gs_pass_report, order.taken, BOOL, "reordered"),
-    PASS(SOME, recomputes), PASS(SOME, lean), PASS(SOME, batches), PASS(SOME, splits), PASS(SOME, width),
+    PASS(SOME, recomputes), PASS(SOME, keeps), PASS(SOME, lean), PASS(SOME, batches), PASS(SOME, splits),
+    PASS(SOME, width),
     PASS(SOME, no_hoist), PASS(SOME, no_move), PASS(SOME, no_fuse), PASS(SOME, no_prune),
 };
 _Static_assert(sizeof(gs_taken) == sizeof(uint32_t), "GS_FIELD_SOME of it");

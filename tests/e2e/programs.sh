@@ -75,6 +75,9 @@ refuse 1 'needs at least ([0-9]|1[0-5])M' "$GNNSTREAM" plan "$store" "${few[@]}"
 with stored recomputes false --model sage -- "" &&
     with again recomputes true --model sage -- --no-cache &&
     told 'made again rather than stored, as that was predicted to be faster' && same stored again
+with kept keeps true --model gat -- "" &&
+    told 'stored rather than made again, as that was predicted to be faster' &&
+    with made keeps false --model gat -- --no-cache && same kept made
 
 # Which program refusals name and budgets choose is the same code: the build for speed tells.
 [ -z "${GS_SANITIZED:-}" ] || [ -n "${GS_TEST_ALL:-}" ] || finish
