@@ -48,10 +48,11 @@ static gs_cpu_kernels counting;
 static const gs_cpu_kernels *counted;
 static uint32_t multiplied;
 
-static void count_rows(float *dst, const float *a, const float *matrix, uint32_t rows, uint32_t in, uint32_t out)
+static void count_rows(float *dst, const float *a, const float *matrix, uint32_t rows, uint32_t in, uint32_t out,
+                       bool adds)
 {
     __atomic_fetch_add(&multiplied, rows, __ATOMIC_RELAXED);
-    counted->by_matrix(dst, a, matrix, rows, in, out);
+    counted->by_matrix(dst, a, matrix, rows, in, out, adds);
 }
 
 /* Rows that a device multiplies by matrices in one launch of the fixture. */

@@ -1,9 +1,12 @@
-/* A row of a product has the same bits whatever rows stand beside it, in products of every number of rows. */
+/* A row of a product has the same bits whatever rows stand beside it, in products of every number of rows, of oneDNN's
+ * and of the device's own kernel. */
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/cpu/gemm.h"
+#include "device/cpu/steps.h"
 #include "support/support.h"
 
 #define MOST 304 /* more than four blocks of oneDNN's */
@@ -19,20 +22,53 @@ static float *numbers(size_t n, uint32_t seed)
     return p;
 }
 
+/* As a step of a stage makes it. */
+static bool product(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float beta, float *c)
+{
+    const gs_cpu_step s = {.op = GS_OP_MATMUL, .width = n, .a_width = k, .dst = c, .a.p = a, .adds = beta != 0,
+                           .weight = {.at = b, .rows = k, .cols = n}};
+    const gs_cpu_kernels *kernels;
+
+    gs_assert_ok(gs_cpu_kernels_find(&kernels));
+    return gs_cpu__product_rows(kernels, &s, 0, m);
+}
+
+static void is_product(uint32_t n, uint32_t k, const float *a, const float *b, float beta, const float *given,
+                       const float *got)
+{
+    for (uint32_t r = 0; r < MOST; r++)
+        for (uint32_t c = 0; c < n; c++) {
+            double sum = (double)beta * (double)given[(size_t)r * n + c], size = 1;
+            for (uint32_t i = 0; i < k; i++) {
+                const double x = (double)a[(size_t)r * k + i] * (double)b[(size_t)i * n + c];
+                sum += x;
+                size += fabs(x);
+            }
+            assert_true(fabs(sum - (double)got[(size_t)r * n + c]) <= 1e-6 * size);
+        }
+}
+
 static void check(uint32_t n, uint32_t k, float beta)
 {
     float *const a = numbers((size_t)MOST * k, 1), *const b = numbers((size_t)n * k, 2);
     float *const given = numbers((size_t)MOST * n, 3), *const want = malloc((size_t)MOST * n * sizeof(float));
-    float *const got = malloc((size_t)MOST * n * sizeof(float));
+    float *const got = malloc((size_t)MOST * n * sizeof(float)), *const made = malloc((size_t)MOST * n * sizeof(float));
 
     memcpy(want, given, (size_t)MOST * n * sizeof(float));
     assert_true(gs_cpu__steady_rows(MOST, n, k, a, k, b, n, beta, want, n));
+    memcpy(made, given, (size_t)MOST * n * sizeof(float));
+    assert_true(product(MOST, n, k, a, b, beta, made));
+    is_product(n, k, a, b, beta, given, made);
     for (uint32_t m = 1; m < MOST; m += m < 160 ? 1 : 7) {
         const size_t from = (size_t)(MOST - m) / 2;
         memcpy(got, given + from * n, (size_t)m * n * sizeof(float));
         assert_true(gs_cpu__steady_rows(m, n, k, a + from * k, k, b, n, beta, got, n));
         assert_memory_equal(got, want + from * n, (size_t)m * n * sizeof(float));
+        memcpy(got, given + from * n, (size_t)m * n * sizeof(float));
+        assert_true(product(m, n, k, a + from * k, b, beta, got));
+        assert_memory_equal(got, made + from * n, (size_t)m * n * sizeof(float));
     }
+    free(made);
     free(a);
     free(b);
     free(given);

@@ -3,7 +3,7 @@
  * From bottom to top:
  *
  *   kernels_*.c      inner loops, compiled for each instruction set
- *   gemm.c           dense products (oneDNN)
+ *   gemm.c           dense products (oneDNN, or kernels for small matrices)
  *   edge_plan.c      edge programs: instructions to steps on tiles of edges, and the scratch of a tile
  *   edge_program.c   launches over edges: targets over threads, and sums before and after
  *   edge_runs.c      the same where products are made for runs or pairs of edges

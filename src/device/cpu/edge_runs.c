@@ -356,7 +356,8 @@ static void multiply(const portion *k, uint32_t first, uint32_t end)
         for (next = first + 1; next < end && k->type[k->order[next]] == type; next++)
             ;
         k->cpu->k->by_matrix(k->product + (uint64_t)first * k->w.out, k->sum + (uint64_t)first * k->w.in,
-                             k->matrix + (uint64_t)type * k->w.in * k->w.out, next - first, k->w.in, k->w.out);
+                             k->matrix + (uint64_t)type * k->w.in * k->w.out, next - first, k->w.in, k->w.out,
+                             false);
     }
 }
 

@@ -1,4 +1,4 @@
-/* gemm.h - dense products, by oneDNN. */
+/* gemm.h - dense products, by oneDNN or the device's own kernel. */
 #ifndef GS_DEVICE_CPU_GEMM_H
 #define GS_DEVICE_CPU_GEMM_H
 
@@ -31,7 +31,7 @@ gs_cpu_outers gs_cpu__outers_beside(const gs_stage *stage);
 /* Is the operator's weight laid out anew there? */
 bool gs_cpu__is_transposed(gs_op op);
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
-bool gs_cpu__product_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows);
+bool gs_cpu__product_rows(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t first, uint32_t rows);
 /* Are the sums of a lot the transpose of the gradient? */
 bool gs_cpu__outer_is_transposed(const gs_cpu_step *s);
 /* sum = (or +=) a' b over the rows [first, first + rows), on the calling thread; b' a where it is transposed. */

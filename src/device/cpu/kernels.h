@@ -135,8 +135,10 @@ typedef struct gs_cpu_kernels {
     void (*add_own)(const gs_own_launch *l, uint64_t first, uint64_t end); /* rows [first, end) */
     /* Edge programs: edge_plan.h. */
     void (*edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work);
-    /* dst[rows, out] = a[rows, in] by matrix[in, out], of at most GS_CPU_TILE_EDGES rows: the bits of edge programs. */
-    void (*by_matrix)(float *dst, const float *a, const float *matrix, uint32_t rows, uint32_t in, uint32_t out);
+    /* dst[rows, out] = (adds: +=) a[rows, in] by matrix[in, out], of at most GS_CPU_TILE_EDGES rows: the bits of edge
+     * programs. */
+    void (*by_matrix)(float *dst, const float *a, const float *matrix, uint32_t rows, uint32_t in, uint32_t out,
+                      bool adds);
     /* sum[in, out] += the products of column i of a, a_stride apart, with column j of b [rows, out]. */
     void (*outer)(float *sum, const float *a, uint32_t a_stride, const float *b, uint32_t rows, uint32_t in,
                   uint32_t out);

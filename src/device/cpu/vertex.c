@@ -269,7 +269,7 @@ static void run_part(tile *t, uint32_t first, uint32_t end, const share *part)
     for (uint32_t i = first; i < end;) {
         if (gs_cpu__is_product(step[i].op)) {
             gs_cpu_step copy;
-            if (!gs_cpu__product_rows(seen(t, &step[i], part, &copy), part->first, part->rows))
+            if (!gs_cpu__product_rows(t->cpu->k, seen(t, &step[i], part, &copy), part->first, part->rows))
                 fail(t);
             i++;
             continue;
