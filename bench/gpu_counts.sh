@@ -2,11 +2,12 @@
 # gpu_counts.sh - bytes, copies and launches of an epoch on a GPU, counted; no GPU. Bytes, copies and predicted seconds
 # are those of plans on a graph of Reddit's shape (R-MAT, 233,000 vertices, 114M edges, 602 features) in 16 parts, for a
 # GPU with the attributes of an H200: all of it on the GPU, an eighth of the store's bytes of device memory, and a
-# quarter of them of host memory besides. Launches are counted in traces of training a smaller graph of as many parts on
-# the tests' GPU, which is the host: in memory, and in the least device memory. Hand-overs are tasks of a device that a
-# thread of the host begins when it sees that one is over for which the device cannot wait by itself. GCN, hidden 64.
-# Bars: a copy a chunk, and in memory one launch for the chunks of an operand interval (one more where hubs are cut). A
-# minute, 4 GiB of disk.
+# quarter of them of host memory besides. Launches and hand-overs are counted in runs that train on a smaller graph of
+# as many parts on the tests' GPU, which is the host: in memory, in the least device memory, and there from the disk,
+# too. Hand-overs are tasks of a device that a thread of the host began as it saw another one over, for which the device
+# cannot wait by itself (`handed_over` of --metrics). GCN, hidden 64. Bars: a copy a chunk, in memory one launch for the
+# chunks of an operand interval (one more where hubs are cut), and no hand-over but where the disk reads. A minute,
+# 4 GiB of disk.
 #   GS_GPU    the program with that GPU, default build/tests/cuda/gnnstream_gpu
 #   GS_SCALE  divides the larger graph's vertices and edges, default 1
 . "$(dirname "$0")/lib.sh"
@@ -47,41 +48,25 @@ plan both --device-memory $((mib_of_store / 8))M --host-memory $((mib_of_store /
 trained() # NAME OPTION...
 {
     say "$gpu" train "$out/small" --model gcn --hidden 64 --device cuda --epochs 1 "${@:2}"
-    "$gpu" train "$out/small" --model gcn --hidden 64 --device cuda --epochs 1 --trace "$out/$1.trace" "${@:2}" \
-        >/dev/null
+    "$gpu" train "$out/small" --model gcn --hidden 64 --device cuda --epochs 1 --trace "$out/$1.trace" \
+        --metrics "$out/$1.metrics" "${@:2}" >/dev/null
 }
 least=$( ("$gpu" train "$out/small" --model gcn --hidden 64 --device cuda --device-memory 1M 2>&1 || true) |
     sed -n 's/.*at least \([0-9]*M\).*/\1/p')
 trained memory
 trained device --device-memory "$least"
+trained disk --device-memory "$least" --no-cache
 
 python3 - "$out" $parts "$least" <<'EOF_PY'
 import collections, json, sys
 out, parts, least = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-
-def handed_over(name, at):
-    """Tasks of lanes of a device, in the pass at this place, that wait for one of another lane."""
-    lines = [line.split() for line in open(f"{out}/{name}.plan--tasks")]
-    tasks = {w[0]: w for w in lines if w[0].isdigit()}
-    lane = {i: int(w[w.index("lane") + 1]) for i, w in tasks.items()}
-    first, count = map(int, [w[3] for w in lines if w[0] == "pass"][at].split("+"))
-    waits = {i: w[w.index("after") + 1].split(",") for i, w in tasks.items() if "after" in w}
-    return sum(first <= int(i) < first + count and lane[i] > 1 and any(by_host(lane[i], lane[d]) for d in deps)
-               for i, deps in waits.items())
-
-def by_host(lane, other):
-    """Two lanes are the disk's; then each device has five. It orders what is in them by itself, but for what comes from
-    other devices (the third) and from the disk (the last)."""
-    device, kind = divmod(lane - 2, 5)
-    return other != lane and (other < 2 or divmod(other - 2, 5) == (device, 4) or (other - 2) // 5 != device or
-                              kind in (2, 4))
 
 def column(name):
     plan = json.load(open(f"{out}/{name}.plan--json"))
     at = [p["name"] for p in plan["passes"]].index("train")
     train = plan["passes"][at]
     link = {(l["from"], l["to"]): l["passes"][at] for l in plan["links"]}
-    rows = {"tasks": train["tasks"], "hand-overs by the host": handed_over(name, at)}
+    rows = {"tasks": train["tasks"]}
     for title, way in (("read from disk", ("disk", "host")), ("to the GPU", ("host", "device 0")),
                        ("back", ("device 0", "host"))):
         rows[f"bytes {title}"] = link[way]["bytes"]
@@ -97,14 +82,15 @@ def launches(name):
     track = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
     for e in events:
         if e["ph"] == "X":
-            name = "chunk" if e["name"] == "upload" and "operand" in e["args"] else e["name"]
-            spans[track[e["tid"]], name].append((e["ts"], e["dur"]))
+            what = "chunk" if e["name"] == "upload" and "operand" in e["args"] else e["name"]
+            spans[track[e["tid"]], what].append((e["ts"], e["dur"]))
     chunks = spans["device 0", "edges"]
     others = sum(len(s) for (where, name), s in spans.items() if where == "device 0" and name != "edges")
     return {"chunks that an epoch's passes go over": len(chunks), "launches over edges": len(set(chunks)),
             "other launches": others, "copies of chunks": len(spans["host to device 0", "chunk"]),
             "copies of rows": len(spans["host to device 0", "upload"]),
-            "copies back": len(spans["device 0 to host", "download"])}
+            "copies back": len(spans["device 0 to host", "download"]),
+            "hand-overs by the host": json.loads(open(f"{out}/{name}.metrics").readlines()[-1])["handed_over"]}
 
 def table(title, heads, columns):
     print(f"\n{title:40}" + "".join(f"{h:>20}" for h in heads))
@@ -113,11 +99,13 @@ def table(title, heads, columns):
 
 table("an epoch of the larger graph, planned", ["all on the GPU", "1/8 on the GPU", "and 1/4 in host"],
       [column(c) for c in ("memory", "device", "both")])
-inside, streamed = launches("memory"), launches("device")
-table("an epoch of the smaller one, traced", ["in memory", f"in {least}"], [inside, streamed])
+inside, streamed, read = launches("memory"), launches("device"), launches("disk")
+table("an epoch of the smaller one, traced", ["in memory", f"in {least}", "and from the disk"],
+      [inside, streamed, read])
 passes = inside["chunks that an epoch's passes go over"] // parts ** 2
 good = inside["launches over edges"] <= passes * parts and inside["copies of chunks"] == 0 and \
-    streamed["copies of chunks"] <= streamed["chunks that an epoch's passes go over"]
+    streamed["copies of chunks"] <= streamed["chunks that an epoch's passes go over"] and \
+    inside["hand-overs by the host"] == streamed["hand-overs by the host"] == 0
 print(f"\n{passes} edge passes of {parts}x{parts} chunks:",
       "a copy a chunk at most, a launch for each operand interval's chunks" if good else "MORE than asked")
 sys.exit(not good)

@@ -47,6 +47,7 @@ typedef struct gs_epoch_report {
      * several devices those of the one that was busy longest. */
     double sample_seconds, pick_seconds, copy_seconds, step_seconds;
     uint64_t sent_bytes; /* from ranks to each other, rows of the plan. Bytes of an epoch are those of all ranks */
+    uint64_t handed_over; /* tasks of devices that a thread began as it saw another one over, and no device did */
 } gs_epoch_report;
 
 /* Whether a plan uses an alternative program of the model, and why. */

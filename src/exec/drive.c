@@ -214,6 +214,7 @@ static void add_up(gs_exec *e)
         uint64_t *const bytes[GS_DEVICE_LANES + 2] = {NULL, &x->copied_in_bytes, &x->forwarded_bytes,
                                                       &x->copied_out_bytes, &x->loaded_bytes, &x->sent_bytes,
                                                       &x->received_bytes};
+        x->handed_over += l->handed_over;
         if (l->kind != GS_LANE_COMPUTE) {
             *bytes[l->kind] += l->bytes;
             continue;

@@ -263,6 +263,7 @@ typedef struct gs_exec_args {
 typedef struct gs_exec_stats {
     gs_metrics metrics; /* its columns and classes are there until the next run */
     double seconds, compute_seconds, edge_seconds, stall_seconds;
+    uint64_t handed_over; /* tasks of devices that a thread began as it saw another one over, and no device did */
     uint64_t read_bytes, written_bytes;
     uint64_t loaded_bytes; /* of read_bytes: those that came to devices past the host */
     uint64_t copied_in_bytes, copied_out_bytes; /* to devices with memory of their own, and back */

@@ -43,6 +43,7 @@ static void enter(gs_exec_lane *l)
 {
     l->owner = pthread_self();
     l->busy_seconds = l->wait_seconds = l->owes = 0;
+    l->handed_over = 0;
     l->bytes = 0;
     l->last = l->e->stats.entered; /* a wire is free from then on, however late this thread is */
     l->flights = 0;
@@ -303,6 +304,12 @@ static void fail(gs_exec *e, gs_status st)
     unlock(e);
 }
 
+/* Under the lock. Is it over, and was no device told before, which might have had others behind it? */
+static bool saw_its_end(const gs_exec *e, uint32_t task)
+{
+    return gs_lanes_is_done(&e->lanes, task) && e->transfers.runs_left[task] == 0;
+}
+
 /* What is under way may be what others wait for, so no lane sleeps on others before it has seen its own done. Fails
  * where the pass has. */
 static gs_status sleep_until_ready(gs_exec_lane *l, uint32_t task)
@@ -313,11 +320,16 @@ static gs_status sleep_until_ready(gs_exec_lane *l, uint32_t task)
     while (l->flights > 0 && gs_lanes_missing_dep(&e->lanes, task) != GS_NONE)
         GS_TRY(retire(l, true));
     const double begin = gs_now();
+    uint32_t missing;
+    bool saw_end = false;
     lock(e);
-    while (e->several->failed == GS_OK &&
-           (l->waiter->missing[0] = gs_lanes_missing_dep(&e->lanes, task)) != GS_NONE)
+    while (e->several->failed == GS_OK && (missing = gs_lanes_missing_dep(&e->lanes, task)) != GS_NONE) {
+        l->waiter->missing[0] = missing;
         sleep_on(e, l->waiter);
+        saw_end = saw_end || saw_its_end(e, missing);
+    }
     gs_exec__waits_no_more(l->waiter);
+    l->handed_over += saw_end;
     const gs_status st = e->several->failed;
     unlock(e);
     l->wait_seconds += gs_now() - begin;

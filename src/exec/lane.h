@@ -35,6 +35,7 @@ typedef struct gs_exec_lane {
     gs_exec_flight flight[GS_EXEC_LOADS]; /* oldest first */
     uint32_t flights;
     double busy_seconds, wait_seconds;
+    uint64_t handed_over;      /* tasks that began as the lane's thread saw that another one's was over */
     double owes;              /* of a slow device: seconds still to be waited; below 0, waited too much */
     uint64_t bytes;           /* copied, or sent, or received */
     struct gs_exec_messages *messages; /* of a lane of these; else NULL */

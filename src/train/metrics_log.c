@@ -83,6 +83,7 @@ static void put_moved(fields *l, const gs_epoch_report *e)
     if (e->copied_in_bytes + e->copied_out_bytes > 0) {
         put_bytes(l, "copied_in_bytes", e->copied_in_bytes);
         put_bytes(l, "copied_out_bytes", e->copied_out_bytes);
+        put_bytes(l, "handed_over", e->handed_over);
     }
     if (e->forwarded_bytes > 0)
         put_bytes(l, "forwarded_bytes", e->forwarded_bytes);

@@ -3,7 +3,7 @@
  * The line's fields are a contract (docs, other programs): epoch, loss,
  * train_acc, valid_acc, test_acc, lr, seconds, read_bytes, written_bytes,
  * compute_seconds, stall_seconds, peak_host_bytes, peak_device_bytes; and, on a device
- * with memory of its own or several, copied_in_bytes and copied_out_bytes (each where there is something
+ * with memory of its own or several, copied_in_bytes, copied_out_bytes and handed_over (each where there is something
  * to say), forwarded_bytes along chains, and loaded_bytes (of read_bytes) past the host; of several ranks sent_bytes;
  * on batches sample_seconds, pick_seconds, copy_seconds, step_seconds;
  * valid_loss; of classes train_macro_f1 and _balanced_acc, of several labels train_micro_f1 and _macro_f1, of numbers

@@ -283,6 +283,7 @@ void gs_run__add_stats(gs_epoch_report *e, const gs_exec_stats *x)
     e->stall_seconds += x->stall_seconds;
     e->read_bytes += x->read_bytes;
     e->written_bytes += x->written_bytes;
+    e->handed_over += x->handed_over;
     e->copied_in_bytes += x->copied_in_bytes;
     e->copied_out_bytes += x->copied_out_bytes;
     e->forwarded_bytes += x->forwarded_bytes;

@@ -86,11 +86,13 @@ static void metrics__a_device_with_memory_of_its_own_adds_what_was_copied(void *
 
     (void)state;
     e.copied_in_bytes = 77;
+    e.handed_over = 78;
     gs_metrics_line(line, &e);
     cJSON *const json = cJSON_Parse(line);
     assert_non_null(json);
     gs_assert_close(cJSON_GetObjectItem(json, "copied_in_bytes")->valuedouble, 77, 0);
     gs_assert_close(cJSON_GetObjectItem(json, "copied_out_bytes")->valuedouble, 0, 0);
+    gs_assert_close(cJSON_GetObjectItem(json, "handed_over")->valuedouble, 78, 0);
     assert_null(cJSON_GetObjectItem(json, "forwarded_bytes"));
     cJSON_Delete(json);
 }
@@ -143,7 +145,7 @@ static void metrics__the_largest_numbers_fit_a_line(void **state)
                           {small, small, small}, {small, small, small}, {small, small, small}, {small, small, small},
                           {small, small, small}, small, {small, small, small}, {small, small, small},
                           {small, small, small}, {small, small, small}, {small, small, small}},
-                         -small, small, small, small, UINT64_MAX};
+                         -small, small, small, small, UINT64_MAX, UINT64_MAX};
     char line[GS_METRICS_LINE];
 
     (void)state;
