@@ -377,6 +377,7 @@ typedef struct gs_program {
     uint32_t tables;
     gs_table *table;
     uint32_t results, result[2]; /* of a layer: arrays that are read when their pass is over */
+    uint32_t packed_rows; /* of an operand interval, whose numbers a device may pack for an edge pass; 0: none */
 } gs_program;
 
 /* An empty program; NULL when memory is short. */

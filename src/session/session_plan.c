@@ -292,8 +292,27 @@ static void charge_sets(gs_session *s)
 }
 
 /* The plan's own regions, for people. */
+/* Numbers of vertices are packed where the budgets leave room for that beside the plan. */
+static void take_packed(gs_session *s)
+{
+    gs_plan *const plan = s->plan;
+    const uint64_t before = scratch_bytes(s), parts = devices_of_host(s);
+
+    s->program->packed_rows = gs_store_chunks(s->store)->interval_rows;
+    const uint64_t bytes = scratch_bytes(s) - before;
+    if (plan->device_bytes + bytes > s->memory.device ||
+        plan->host_bytes + parts * bytes + GS_SESSION_PROCESS_STEP > s->memory.host) {
+        s->program->packed_rows = 0;
+        return;
+    }
+    charge(s, "packed numbers", bytes, true);
+    plan->device_bytes += bytes;
+    plan->host_bytes += parts * bytes;
+}
+
 static void note_plan(gs_session *s)
 {
+    take_packed(s);
     note(s, "plan", s->plan->table_bytes, false);
     note(s, "staging ring", s->plan->region_bytes[GS_REGION_RING], false);
     note(s, "resident data", s->plan->region_bytes[GS_REGION_RESIDENT], false);

@@ -599,6 +599,7 @@ void edges_check(edge_fixture *b, double tolerance)
             gs_device *const d = open_isa(isa_names[i], threads);
             if (d == NULL)
                 break;
+            b->program.packed_rows = threads > 1 ? b->operand_rows : 0;
             edges_run(b, d, 1, threads == 1 ? &first : &r);
             if (threads > 1) {
                 edges_same(b, &first, &r);

@@ -79,7 +79,8 @@ void edges_result_free(edges_result *r);
 void edges_compare(const edge_fixture *b, const edges_result *r, double tolerance);
 /* The same bits in both. */
 void edges_same(const edge_fixture *b, const edges_result *x, const edges_result *y);
-/* edges_expect(), then on every device: once, in 3 launches, and with any number of threads the same bits. */
+/* edges_expect(), then on every device: once, in 3 launches, and with any number of threads, and packed numbers, the
+ * same bits. */
 void edges_check(edge_fixture *b, double tolerance);
 
 #endif /* GS_TESTS_DEVICE_EDGE_FIXTURE_H */

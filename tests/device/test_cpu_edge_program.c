@@ -602,6 +602,11 @@ static void test_edge_program__prepare_takes_what_it_says(void **state)
     gs_assert_ok(gs_device_open(&d, "cpu", 3));
     open_edges(&b, 4);
     everything(&b, 8, 75);
+    const uint64_t unpacked = gs_device_scratch_bytes(d, &b.program);
+    add_operand(&b, 1, 0, 1);
+    add_operand(&b, 1, 0, 1);
+    b.program.packed_rows = b.operand_rows;
+    assert_in_range(gs_device_scratch_bytes(d, &b.program), unpacked + b.operand_rows * 4 * sizeof(float), SIZE_MAX);
     const uint64_t before = gs_alloc_live_bytes(), most = gs_device_scratch_bytes(d, &b.program);
     gs_assert_ok(gs_device_prepare(d, &b.program));
     const uint64_t took = gs_alloc_live_bytes() - before;

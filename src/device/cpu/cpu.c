@@ -370,6 +370,7 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
         widen(&n, GS_CPU_MATRICES, gs_cpu__transposed_matrix_floats(p, stage));
         widen(&n, GS_CPU_KEPT, GS_MAX(run.floats, gs_cpu__kept_floats(stage)));
         widen(&n, GS_CPU_TILES, GS_MAX(edge.floats, run.before.floats));
+        widen(&n, GS_CPU_NUMBERS, edge.packed);
         widen(&n, GS_CPU_HUB_ROWS, GS_MAX(edge.row_floats, run.before.row_floats));
     }
     return n;
@@ -407,7 +408,8 @@ static gs_status prepare_floats(gs_cpu *cpu, const uint64_t floats[GS_CPU_USES])
 {
     static const char *const what[GS_CPU_USES] = {
         "the partial sums of rows", "transposed weights", "the partial sums of gradients", "the tiles of an lstm",
-        "transposed matrices of edge types", "rows of edges by type", "tiles of edges", "the partial sums of edges"};
+        "transposed matrices of edge types", "rows of edges by type", "tiles of edges", "the partial sums of edges",
+        "packed numbers of vertices"};
 
     for (int use = 0; use < GS_CPU_USES; use++) {
         gs_cpu_room *const room = &cpu->room[use];

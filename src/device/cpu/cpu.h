@@ -37,6 +37,7 @@ typedef enum gs_cpu_use {
     GS_CPU_KEPT,       /* rows of edges by type, and their order */
     GS_CPU_TILES,      /* of edges: one for each thread */
     GS_CPU_HUB_ROWS,   /* one for each of GS_CPU_HUB_PIECES */
+    GS_CPU_NUMBERS,    /* of an operand interval's vertices, packed: rows of GS_CPU_PACKED */
     GS_CPU_USES
 } gs_cpu_use;
 

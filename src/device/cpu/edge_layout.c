@@ -31,13 +31,19 @@ static void release(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t
         plan->slot[v->slot].free = true;
 }
 
+/* That it writes, one behind the other. */
+static uint32_t slots_of(const gs_cpu_edge_step *s)
+{
+    return s->kind == GS_CPU_EDGE_NUMBERS ? s->lists : s->dst != GS_NONE;
+}
+
 /* Slots whose values are not needed at the same time share a place. Only operators of one operand may write over
  * theirs: rows of other steps are written in vectors that overlap. */
 static void place_slots(gs_cpu_edge_plan *plan)
 {
     for (uint32_t i = 0; i < plan->steps; i++) {
-        if (plan->step[i].dst != GS_NONE)
-            plan->slot[plan->step[i].dst].last = i;
+        for (uint32_t k = 0; k < slots_of(&plan->step[i]); k++)
+            plan->slot[plan->step[i].dst + k].last = i;
         note_last(plan, &plan->step[i].a, i);
         note_last(plan, &plan->step[i].b, i);
         note_last(plan, &plan->step[i].c, i);
@@ -49,8 +55,8 @@ static void place_slots(gs_cpu_edge_plan *plan)
         const gs_cpu_edge_value dst = {.form = GS_CPU_EDGE_SLOT, .slot = s->dst};
         if (s->kind == GS_CPU_EDGE_UNARY)
             release(plan, &s->a, i);
-        if (s->dst != GS_NONE)
-            plan->slot[s->dst].offset = find_place(plan, s->width);
+        for (uint32_t k = 0; k < slots_of(s); k++)
+            plan->slot[s->dst + k].offset = find_place(plan, s->width);
         if (s->kind != GS_CPU_EDGE_UNARY)
             release(plan, &s->a, i);
         release(plan, &s->b, i);

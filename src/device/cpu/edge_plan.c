@@ -56,6 +56,10 @@ gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *
             floats += stage->edge_reg[r].width;
             n.steps++;
         }
+    uint32_t numbers = 0;
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        numbers += gs_cpu__is_number(program, &stage->edge_reg[r]);
+    n.packed = numbers < 2 || numbers > GS_CPU_PACKED ? 0 : (uint64_t)program->packed_rows * GS_CPU_PACKED;
     n.states = stage->edge_regs;
     n.floats = gs_cpu__most_tile_floats(floats, gs_stage_has_products(stage));
     return n;
@@ -603,7 +607,7 @@ static void plan_outer(planner *p, const gs_sum *sum)
         note_types(p, (uint32_t)(gs_param_elements(&p->l->program->param[sum->weight]) / one), 1);
 }
 
-/* ---- the whole ---- */
+/* ---- leaves ---- */
 
 #define NEAR_BYTES GS_MIB /* what a second-level cache holds */
 #define NEAR_EDGES 4      /* of a row, at least */
@@ -622,7 +626,7 @@ static void add_gather(gs_cpu_edge_plan *plan, const float *rows, uint64_t bytes
     if (plan->gathers == GS_CPU_EDGE_GATHERS)
         return; /* only not prefetched */
     const uint64_t line = LINE;
-    const bool whole = (uintptr_t)rows % line == 0 && (bytes % line == 0 || line % bytes == 0);
+    const bool whole = (uintptr_t)rows % GS_MIN(bytes, line) == 0 && (bytes % line == 0 || line % bytes == 0);
     plan->gather[plan->gathers++] =
         (gs_cpu_edge_gather){.p = rows, .bytes = (uint32_t)bytes, .typed = typed, .straddles = !whole};
 }
@@ -718,7 +722,7 @@ static bool can_pick(const planner *p, const gs_instr *choice)
     return p->plan->types == 0;
 }
 
-/* Rows by which edges are picked are read before, so not prefetched. */
+/* Rows that are read before the steps are not prefetched. */
 static void drop_gather(gs_cpu_edge_plan *plan, const float *rows)
 {
     for (uint32_t g = 0; g < plan->gathers; g++)
@@ -755,6 +759,48 @@ static void find_picks(const planner *p)
     }
 }
 
+/* ---- numbers of a vertex ---- */
+
+/* Do steps read the register, a number at the operand end, for every edge? */
+static bool is_packable(const planner *p, uint32_t index)
+{
+    const gs_cpu_edge_state *const s = &p->cpu->edge_state[index];
+    return gs_cpu__is_number(p->l->program, &p->l->stage->edge_reg[index]) && s->uses > s->late_uses &&
+           s->a.form == GS_CPU_EDGE_OPERAND;
+}
+
+/* In arrays of their own they take an edge as many cache lines. Where there is room, and a row is read often enough to
+ * pay for it, they are packed before the launch, and a step brings those of a tile's edges. */
+static void plan_packed(planner *p)
+{
+    gs_cpu_edge_plan *const plan = p->plan;
+    const gs_edges *const e = &p->l->edges;
+    const gs_stage *const stage = p->l->stage;
+    const gs_cpu_room *const room = &p->cpu->room[GS_CPU_NUMBERS];
+    gs_cpu_edge_step s = {.kind = GS_CPU_EDGE_NUMBERS, .width = 1, .dst = plan->slots,
+                          .a = {.form = GS_CPU_EDGE_OPERAND, .width = GS_CPU_PACKED, .p = room->at}};
+    uint32_t source;
+
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        s.lists += is_packable(p, r);
+    for (uint32_t i = 0; i < stage->edge_instrs; i++)
+        if (gs_stage_goes_by_source(stage, &stage->edge_instr[i], &source)) /* edges are picked before all steps */
+            return;
+    if (s.lists < 2 || s.lists > GS_CPU_PACKED || e->operand_rows * (uint64_t)GS_CPU_PACKED > room->floats ||
+        e->start[e->targets] - e->start[0] < NEAR_EDGES * (uint64_t)e->operand_rows)
+        return;
+    for (uint32_t r = 0; r < stage->edge_regs; r++)
+        if (is_packable(p, r)) {
+            plan->pack[plan->packed++] = p->cpu->edge_state[r].a.p;
+            drop_gather(plan, p->cpu->edge_state[r].a.p);
+            p->cpu->edge_state[r].a = new_slot(p, 1);
+        }
+    emit(p, s);
+    add_gather(plan, room->at, GS_CPU_PACKED * sizeof(float), false);
+}
+
+/* ---- the whole ---- */
+
 gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs_edge_program_launch *l, uint32_t outer)
 {
     const gs_stage *const stage = l->stage;
@@ -766,6 +812,8 @@ gs_status gs_cpu__plan_edges(gs_cpu_edge_plan *plan, const gs_cpu *cpu, const gs
     gs_cpu__find_edge_uses(cpu, l, outer);
     for (p.index = 0; p.index < stage->edge_regs && p.st == GS_OK; p.index++)
         plan_register(&p, p.index);
+    if (outer == GS_NONE || outer == GS_CPU_OUTERS_BESIDE)
+        plan_packed(&p);
     p.noun = "edge instruction";
     for (p.index = 0; p.index < stage->edge_instrs && p.st == GS_OK; p.index++)
         if (cpu->edge_state[stage->edge_instr[p.index].dst].needed &&

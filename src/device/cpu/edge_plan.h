@@ -24,6 +24,7 @@
 #define GS_CPU_TILE_EDGES 1024 /* at most */
 #define GS_CPU_TILE_NUMBERS 10 /* 32-bit ones of a tile, an edge: gs_cpu_edge_tile */
 #define GS_CPU_EDGE_GATHERS 8 /* arrays of the operand end that are prefetched */
+#define GS_CPU_PACKED 4       /* numbers of a vertex beside each other: an edge reads one cache line for them */
 #define GS_CPU_SPARSE_WIDTH 1024 /* columns of rows whose zeros are left out, at most */
 #define GS_CPU_EDGE_LINKS 7    /* of a step */
 #define GS_CPU_DOT_VECTORS 4   /* of rows that a walk multiplies and adds up, at most */
@@ -57,6 +58,7 @@ static inline void gs_cpu_swap_values(gs_cpu_edge_value *a, gs_cpu_edge_value *b
 }
 
 typedef enum gs_cpu_edge_kind {
+    GS_CPU_EDGE_NUMBERS, /* `lists` slots from dst on = the columns of a, rows of GS_CPU_PACKED numbers */
     GS_CPU_EDGE_COPY,   /* dst = a, stretched to the width of dst */
     GS_CPU_EDGE_WIDEN,  /* dst = columns of the features of edges, which are stored in two bytes a number */
     GS_CPU_EDGE_UNARY,  /* dst = op(a), a contiguous */
@@ -96,6 +98,7 @@ typedef struct gs_cpu_edge_step {
     float alpha;
     uint32_t width;   /* of dst; of the accumulator */
     uint32_t dst;     /* slot, or GS_NONE */
+    uint32_t lists;   /* NUMBERS */
     uint32_t sum;     /* SUM, ATTEND: of the stage; KEEP: 0 or 1 */
     bool norm;        /* SUM: the norm of all that attend by its scores */
     gs_cpu_edge_value a, b, c; /* c: FLAT, of operators of three operands; ELSE; DENSE, OUTER: which of a's numbers
@@ -145,6 +148,8 @@ typedef struct gs_cpu_edge_plan {
     gs_cpu_edge_value who, source;
     uint32_t picked; /* slot of bits that say where `who` is `source`, found while edges are picked; or GS_NONE */
     uint64_t picked_at[2]; /* offsets of these bits of two tiles */
+    uint32_t packed; /* arrays of a number a row at the operand end, packed in rows of GS_CPU_PACKED */
+    const float *pack[GS_CPU_PACKED];
     uint32_t gathers;
     gs_cpu_edge_gather gather[GS_CPU_EDGE_GATHERS];
 } gs_cpu_edge_plan;

@@ -579,6 +579,21 @@ static void merge_outers(const task *k)
     }
 }
 
+/* The numbers of a vertex beside each other; of fewer than there is place for, the last one again. */
+static void pack_numbers(const gs_cpu *cpu, const gs_cpu_edge_plan *plan)
+{
+    const uint32_t rows = plan->packed == 0 ? 0 : plan->l->edges.operand_rows;
+    const float *from[GS_CPU_PACKED];
+    for (uint32_t i = 0; i < GS_CPU_PACKED && rows > 0; i++)
+        from[i] = plan->pack[GS_MIN(i, plan->packed - 1)];
+    const int before = gs_cpu__enter(cpu, gs_div_up(rows, ROWS_A_BLOCK));
+#pragma omp parallel for schedule(static)
+    for (uint32_t r = 0; r < rows; r++)
+        for (uint32_t i = 0; i < GS_CPU_PACKED; i++)
+            cpu->room[GS_CPU_NUMBERS].at[(uint64_t)r * GS_CPU_PACKED + i] = from[i][r];
+    gs_cpu__leave(before);
+}
+
 static gs_status run_sums(gs_cpu *cpu, const gs_edge_program_launch *l, gs_cpu_outers outers)
 {
     task k = {.cpu = cpu, .outers = outers};
@@ -588,6 +603,7 @@ static gs_status run_sums(gs_cpu *cpu, const gs_edge_program_launch *l, gs_cpu_o
     if (st != GS_OK || k.plan.steps == 0)
         return st;
     k.plan.failed = &failed;
+    pack_numbers(cpu, &k.plan);
     k.cut = cut_targets(cpu, &l->edges);
     if (outers.parts > 0 && (st = cut_outers(&k)) != GS_OK)
         return st;

@@ -12,6 +12,7 @@ typedef struct gs_cpu_edge_needs {
     uint32_t steps, states;
     uint64_t floats;     /* of scratch, a thread */
     uint64_t row_floats; /* of the accumulators of one target */
+    uint64_t packed;     /* floats: numbers of an operand interval */
 } gs_cpu_edge_needs;
 
 gs_cpu_edge_needs gs_cpu__edge_needs(const gs_program *program, const gs_stage *stage);
@@ -21,6 +22,13 @@ static inline bool gs_cpu__is_half(const gs_program *program, const gs_edge_reg 
 {
     return (r->kind == GS_EDGE_OPERAND || r->kind == GS_EDGE_TARGET) && r->array < program->arrays &&
            program->array[r->array].dtype == GS_BF16;
+}
+
+/* Is it a number of each row at the operand end? */
+static inline bool gs_cpu__is_number(const gs_program *program, const gs_edge_reg *r)
+{
+    return r->kind == GS_EDGE_OPERAND && r->width == 1 && !r->typed && r->array < program->arrays &&
+           program->array[r->array].dtype == GS_F32;
 }
 
 /* edge_uses.c: is the sum one of the plan's of `outer`? */

@@ -664,6 +664,26 @@ static void run_dense(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
         __atomic_store_n(f->plan->failed, 1, __ATOMIC_RELAXED); /* read when the launch's threads have ended */
 }
 
+/* Four edges at once. Behind a tile's last edge its numbers are written again, and of fewer lists the last one. */
+static void run_numbers(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
+{
+    const gs_cpu_rows a = gs_value_rows(f, &s->a);
+    const uint32_t last = f->tile->edges - 1;
+    float *to[GS_CPU_PACKED];
+    for (uint32_t i = 0; i < GS_CPU_PACKED; i++)
+        to[i] = gs_slot(f, s->dst + GS_MIN(i, s->lists - 1));
+    for (uint32_t e = 0; e <= last; e += 4) {
+        const gs_v4_v w = gs_v4_load(gs_row(&a, e)), x = gs_v4_load(gs_row(&a, GS_MIN(e + 1, last))),
+                      y = gs_v4_load(gs_row(&a, GS_MIN(e + 2, last))), z = gs_v4_load(gs_row(&a, GS_MIN(e + 3, last)));
+        const gs_v4_v wx = __builtin_shufflevector(w, x, 0, 4, 1, 5), yz = __builtin_shufflevector(y, z, 0, 4, 1, 5),
+                      wx2 = __builtin_shufflevector(w, x, 2, 6, 3, 7), yz2 = __builtin_shufflevector(y, z, 2, 6, 3, 7);
+        gs_v4_store(to[3] + e, __builtin_shufflevector(wx2, yz2, 2, 3, 6, 7));
+        gs_v4_store(to[2] + e, __builtin_shufflevector(wx2, yz2, 0, 1, 4, 5));
+        gs_v4_store(to[1] + e, __builtin_shufflevector(wx, yz, 2, 3, 6, 7));
+        gs_v4_store(to[0] + e, __builtin_shufflevector(wx, yz, 0, 1, 4, 5));
+    }
+}
+
 static void run_copy(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     const gs_cpu_rows a = gs_value_rows(f, &s->a);
@@ -741,6 +761,7 @@ static void run_unary(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 static void run_step(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 {
     static void (*const run[])(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s) = {
+        [GS_CPU_EDGE_NUMBERS] = run_numbers,
         [GS_CPU_EDGE_COPY] = run_copy,
         [GS_CPU_EDGE_WIDEN] = run_widen,
         [GS_CPU_EDGE_DENSE] = run_dense,
