@@ -423,6 +423,18 @@ static gs_status take_options(gs_run *r, const char *store, const gs_train_optio
     return gs_train_options_own(&r->options, &r->texts, &o);
 }
 
+static gs_status new_run(gs_run **out, gs_run_kind kind)
+{
+    gs_run *const r = *out = gs_calloc(1, sizeof(*r));
+
+    GS_NEED(r != NULL, "out of memory");
+    r->files = (gs_run_files)GS_RUN_FILES_NONE;
+    r->saver.folder = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
+    r->kind = kind;
+    r->began = gs_now();
+    return GS_OK;
+}
+
 gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_options *options, gs_run_kind kind,
                              uint64_t process_bytes)
 {
@@ -432,11 +444,7 @@ gs_status gs_run__open_after(gs_run **out, const char *store, const gs_train_opt
     GS_TRY(gs_check_argument(store, "store"));
     if (kind != GS_RUN_TRAIN && kind != GS_RUN_PREDICT)
         return gs_fail(GS_EINVAL, "kind %d: is neither GS_RUN_TRAIN nor GS_RUN_PREDICT", (int)kind);
-    GS_NEED((r = gs_calloc(1, sizeof(*r))) != NULL, "out of memory");
-    r->files = (gs_run_files)GS_RUN_FILES_NONE;
-    r->saver.folder = (gs_checkpoint_folder)GS_CHECKPOINT_FOLDER_NONE;
-    r->kind = kind;
-    r->began = gs_now();
+    GS_TRY(new_run(&r, kind));
     gs_status st = take_options(r, store, options);
     if (st == GS_OK)
         st = open_run(r, r->folder, process_bytes);
@@ -617,61 +625,53 @@ gs_status gs_predict(const char *store, const gs_train_options *options, const c
 }
 
 /* The passes over the whole graph, and behind them the one that trains a batch. */
-static gs_status describe(gs_session *s, const gs_run_batches *batches, gs_plan_report *out)
-{
-    GS_TRY(gs_session_describe(s, out));
-    if (batches == NULL)
-        return gs_run_pairs_sent(&out->pair_bytes, s);
-    gs_run_batches_describe_devices(batches, out);
-    if (out->passes == GS_PLAN_PASSES)
-        return GS_OK;
-    return gs_batches_describe(gs_run_batches_lead(batches), &out->pass[out->passes++]);
-}
-
 gs_status gs_run_plan(const gs_run *run, gs_plan_report *out)
 {
     GS_TRY(gs_check_argument(run, "run"));
     GS_TRY(gs_check_argument(out, "out"));
-    return describe(run->session, run->batches, out);
+    GS_TRY(gs_session_describe(run->session, out));
+    if (run->batches == NULL)
+        return gs_run_pairs_sent(&out->pair_bytes, run->session);
+    gs_run_batches_describe_devices(run->batches, out);
+    if (out->passes == GS_PLAN_PASSES)
+        return GS_OK;
+    return gs_batches_describe(gs_run_batches_lead(run->batches), &out->pass[out->passes++]);
 }
 
-/* A run as gs_train() would plan it, which is not started. The caller closes both, also on failure. `own`: what the
- * options are read to, which the session looks at until it is closed. */
-static gs_status open_planned(gs_session **session, gs_run_batches **batches, gs_train_options *own, const char *store,
-                              const gs_train_options *options)
+/* A run as gs_train() would plan it, which is not started, and which the caller closes, also on failure. It is a whole
+ * run, as what is live beside a session counts when its budgets are drawn up. */
+static gs_status open_planned(gs_run **out, const char *store, const gs_train_options *options)
 {
     GS_TRY(gs_check_argument(store, "store"));
-    GS_TRY(gs_train_options_read(own, options));
-    GS_TRY(gs_train_options_check(own));
-    GS_TRY(gs_run__open_session(session, store, own, GS_RUN_TRAIN, 0, NULL, (gs_variant){0}, batches));
-    gs_run__warn_of_unread(own);
-    if (*batches == NULL)
-        gs_run__warn(*session);
+    GS_TRY(new_run(out, GS_RUN_TRAIN));
+    gs_run *const r = *out;
+    GS_TRY(gs_train_options_own(&r->options, &r->texts, options));
+    GS_TRY(gs_run__identify_model(r));
+    GS_TRY(gs_run__open_session(&r->session, store, &r->options, r->kind, 0, NULL, r->first, &r->batches));
+    gs_run__warn_of_unread(&r->options);
+    if (r->batches == NULL)
+        gs_run__warn(r->session);
     return GS_OK;
 }
 
 gs_status gs_plan_train(gs_plan_report *out, const char *store, const gs_train_options *options)
 {
-    GS_ENDS(gs_session_close_at) gs_session *session = NULL;
-    GS_ENDS(gs_run_batches_close_at) gs_run_batches *batches = NULL;
-    gs_train_options own;
+    GS_ENDS(gs_run_close_at) gs_run *run = NULL;
 
     GS_TRY(gs_check_argument(out, "out"));
-    GS_TRY(open_planned(&session, &batches, &own, store, options));
-    return describe(session, batches, out);
+    GS_TRY(open_planned(&run, store, options));
+    return gs_run_plan(run, out);
 }
 
 gs_status gs_print_tasks(void *file, const char *store, const gs_train_options *options)
 {
-    GS_ENDS(gs_session_close_at) gs_session *session = NULL;
-    GS_ENDS(gs_run_batches_close_at) gs_run_batches *batches = NULL;
-    gs_train_options own;
+    GS_ENDS(gs_run_close_at) gs_run *run = NULL;
 
     GS_TRY(gs_check_argument(file, "file"));
-    GS_TRY(open_planned(&session, &batches, &own, store, options));
-    gs_plan_print(session->plan, session->program, file);
-    if (batches != NULL) {
-        const gs_session *const s = gs_batches_session(gs_run_batches_lead(batches));
+    GS_TRY(open_planned(&run, store, options));
+    gs_plan_print(run->session->plan, run->session->program, file);
+    if (run->batches != NULL) {
+        const gs_session *const s = gs_batches_session(gs_run_batches_lead(run->batches));
         gs_plan_print(s->plan, s->program, file);
     }
     return ferror((FILE *)file) != 0 ? gs_fail(GS_EIO, "the tasks cannot be written") : GS_OK;
