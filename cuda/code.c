@@ -260,10 +260,10 @@ static gs_status write_edges(writer *w, const gs_program *p, uint32_t stage)
 {
     gs_edge_kernel kernel[GS_STAGE_SUMS];
     uint32_t n = 0;
-    const gs_status st = gs_generate_edges(w->out, kernel, &n, p, stage);
-    for (uint32_t i = 0; i < n && st == GS_OK; i++)
+    GS_TRY(gs_generate_edges(w->out, kernel, &n, p, stage));
+    for (uint32_t i = 0; i < n; i++)
         w->code->edge[w->code->edges++] = (gs_cuda_edge_code){.k = kernel[i], .stage = stage};
-    return st;
+    return GS_OK;
 }
 
 static gs_status write_vertices(writer *w, const gs_program *p, uint32_t stage)
@@ -336,6 +336,18 @@ static gs_status check_instrs(const gs_stage *s)
     return GS_OK;
 }
 
+static gs_status write_stage(writer *w, const gs_program *p, uint32_t stage)
+{
+    const gs_stage *const s = &p->stage[stage];
+
+    GS_TRY(check_instrs(s));
+    write_rows(w, p, s);
+    GS_TRY(s->sums > 0 && gs_sum_is_sequence(&s->sum[0]) ? write_sequence(w, p, s) : write_edges(w, p, stage));
+    if (gs_stage_has_products(s))
+        GS_TRY(write_typed(w, p, stage));
+    return write_vertices(w, p, stage);
+}
+
 gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, bool tf32)
 {
     size_t bytes = 0;
@@ -350,17 +362,8 @@ gs_status gs_cuda_write_code(gs_cuda_code *k, char **text, const gs_program *p, 
     if (w.out == NULL || k->edge == NULL || k->vertex == NULL || k->sequence == NULL || k->typed == NULL ||
         k->typed_code == NULL)
         st = no_memory();
-    for (uint32_t s = 0; s < p->stages && st == GS_OK; s++) {
-        if ((st = check_instrs(&p->stage[s])) != GS_OK)
-            break;
-        write_rows(&w, p, &p->stage[s]);
-        const bool sequence = p->stage[s].sums > 0 && gs_sum_is_sequence(&p->stage[s].sum[0]);
-        st = sequence ? write_sequence(&w, p, &p->stage[s]) : write_edges(&w, p, s);
-        if (st == GS_OK && gs_stage_has_products(&p->stage[s]))
-            st = write_typed(&w, p, s);
-        if (st == GS_OK)
-            st = write_vertices(&w, p, s);
-    }
+    for (uint32_t s = 0; s < p->stages && st == GS_OK; s++)
+        st = write_stage(&w, p, s);
     if (w.out != NULL && fclose(w.out) != 0 && st == GS_OK)
         st = no_memory();
     return st;

@@ -42,8 +42,8 @@ static gs_status time_calls(gs_cuda *c, gs_status (*body)(gs_cuda *c, void *cont
 
 static gs_status take(gs_cuda *c, gs_cu_memory *p, uint64_t bytes)
 {
-    const gs_status st = gs_cuda_enter(c);
-    return st != GS_OK ? st : gs_cuda_check(c, c->d->memory_alloc(p, bytes), "memory to measure in");
+    GS_TRY(gs_cuda_enter(c));
+    return gs_cuda_check(c, c->d->memory_alloc(p, bytes), "memory to measure in");
 }
 
 typedef struct product {
@@ -127,9 +127,9 @@ static gs_status gather_once(gs_cuda *c, void *context)
 /* From `host`, which may change then. */
 static gs_status bring(gs_cuda *c, const void *to, const uint32_t *host, uint64_t numbers)
 {
-    const gs_status st = gs_cuda_check(c, c->d->copy_in((gs_cu_memory)to, host, numbers * sizeof(*host),
-                                                        c->streams.compute), "copying");
-    return st == GS_OK ? gs_cuda_synchronize(c) : st;
+    GS_TRY(gs_cuda_check(c, c->d->copy_in((gs_cu_memory)to, host, numbers * sizeof(*host), c->streams.compute),
+                         "copying"));
+    return gs_cuda_synchronize(c);
 }
 
 /* Random indices, then starts: targets of DEGREE edges each. */
@@ -272,11 +272,11 @@ gs_status gs_cuda_free_memory(const void *context, uint64_t *bytes)
 {
     const gs_cuda *const c = context;
     size_t free_bytes = 0, total = 0;
-    gs_status st = gs_cuda_enter(c);
 
-    if (st == GS_OK && (st = gs_cuda_check(c, c->d->memory_info(&free_bytes, &total), ASKING_MEMORY)) == GS_OK)
-        *bytes = free_bytes;
-    return st;
+    GS_TRY(gs_cuda_enter(c));
+    GS_TRY(gs_cuda_check(c, c->d->memory_info(&free_bytes, &total), ASKING_MEMORY));
+    *bytes = free_bytes;
+    return GS_OK;
 }
 
 static gs_status find_gpu(gs_cuda *c, unsigned ordinal)

@@ -368,12 +368,10 @@ gs_status gs_cuda_mark_transfers(void *context, gs_device_way way, uint64_t *num
 {
     gs_cuda *const c = context;
     gs_cuda_chain *const k = &c->chain;
-    gs_status st = gs_cuda_enter(c);
 
     *number = ++k->marks[way];
-    return st != GS_OK ? st
-                       : gs_cuda_check(c, c->d->event_record(k->mark[way][*number % GS_DEVICE_MARKS],
-                                                             stream_of(c, way)), "an event");
+    GS_TRY(gs_cuda_enter(c));
+    return gs_cuda_check(c, c->d->event_record(k->mark[way][*number % GS_DEVICE_MARKS], stream_of(c, way)), "an event");
 }
 
 /* An event that is of a later number by now says that this one is over. All that a stream is to wait for was asked for
@@ -447,8 +445,8 @@ static gs_status move_part(gs_cuda *c, const void *part, void *out, uint64_t byt
 
     GS_TRY(find_part(&at, c, part));
     GS_TRY(gs_cuda_enter(c));
-    GS_TRY(out != NULL ? gs_cuda_copy_out(c, out, at, bytes, c->streams.compute, what)
-                       : gs_cuda_copy_in(c, at, part, bytes, c->streams.compute, what));
+    GS_TRY(out != NULL ? gs_cuda_copy_out(c, out, at, bytes, what)
+                       : gs_cuda_copy_in(c, at, part, bytes, what));
     return gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), what);
 }
 

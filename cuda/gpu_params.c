@@ -28,6 +28,25 @@ static gs_status clear(const gs_cuda *c, gs_cu_memory memory, uint64_t bytes)
     return gs_cuda_check(c, c->d->fill(memory, 0, bytes, c->streams.compute), "clearing memory");
 }
 
+/* The learned tensors, laid out from `at` on as parameters are that are kept: to `out`, or from `in` where that is not
+ * NULL. Waits, also after a failure: the host's memory goes. */
+static gs_status move(gs_cuda *c, gs_cu_memory at, float *const *out, const float *const *in, const char *what)
+{
+    gs_status st = GS_OK;
+
+    GS_TRY(gs_cuda_enter(c));
+    for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++) {
+        const gs_param *const p = &c->program->param[i];
+        const uint64_t bytes = gs_param_elements(p) * sizeof(float);
+        const gs_cu_memory there = at + c->state.param_offset[i];
+        if (!p->fixed)
+            st = in != NULL ? gs_cuda_copy_in(c, there, in[i], bytes, what)
+                            : gs_cuda_copy_out(c, out[i], there, bytes, what);
+    }
+    const gs_status ended = gs_cuda_synchronize(c);
+    return st != GS_OK ? st : ended;
+}
+
 gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t states)
 {
     gs_cuda *const c = context;
@@ -48,12 +67,7 @@ gs_status gs_cuda_keep_params(void *context, const float *const *param, uint32_t
     GS_TRY(clear(c, c->state.moments, bytes));
     c->state.previous = c->state.moments + states * c->state.learned_bytes;
     c->state.states = states;
-    for (uint32_t i = 0; i < c->program->params; i++)
-        if (!c->program->param[i].fixed)
-            GS_TRY(gs_cuda_copy_in(c, gs_cuda_param(c, i), param[i],
-                                   gs_param_elements(&c->program->param[i]) * sizeof(float), c->streams.compute,
-                                   "copying parameters"));
-    GS_TRY(gs_cuda_synchronize(c));
+    GS_TRY(move(c, c->state.at, NULL, param, "copying parameters"));
     c->state.kept = true;
     return GS_OK;
 }
@@ -78,7 +92,7 @@ gs_status gs_cuda_gradient_norm(void *context, double *out)
     if ((st = gs_cuda_begin(c)) == GS_OK)
         st = gs_cuda_launch_fixed(c, GS_CUDA_SQUARES, GS_SQUARES / GS_BLOCK_LANES, 1, 0, &a);
     if ((st = gs_cuda_end(c, st)) == GS_OK)
-        st = gs_cuda_copy_out(c, partial, at, sizeof(partial), c->streams.compute, "copying the gradients' norm");
+        st = gs_cuda_copy_out(c, partial, at, sizeof(partial), "copying the gradients' norm");
     const gs_status ended = gs_cuda_synchronize(c); /* also after a failure: `partial` goes */
     if (st != GS_OK || ended != GS_OK)
         return st != GS_OK ? st : ended;
@@ -105,21 +119,11 @@ gs_status gs_cuda_step(void *context, const gs_update *u)
     return gs_cuda_launch_alone(c, GS_CUDA_STEP, a.count / 4, &a);
 }
 
-/* Brings the learned parameters, laid out from `at` on as those that are kept. */
 static gs_status bring(gs_cuda *c, float *const *param, gs_cu_memory at)
 {
-    gs_status st = GS_OK;
-
     if (!c->state.kept)
         return gs_fail(GS_EINVAL, "device cuda: parameters that are not there");
-    GS_TRY(gs_cuda_enter(c));
-    for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++)
-        if (!c->program->param[i].fixed)
-            st = gs_cuda_copy_out(c, param[i], at + c->state.param_offset[i],
-                                  gs_param_elements(&c->program->param[i]) * sizeof(float), c->streams.compute,
-                                  "copying parameters");
-    const gs_status ended = gs_cuda_synchronize(c);
-    return st != GS_OK ? st : ended;
+    return move(c, at, param, NULL, "copying parameters");
 }
 
 gs_status gs_cuda_fetch_params(void *context, float *const *param)
@@ -138,25 +142,12 @@ void gs_cuda_leave_params(void *context) { ((gs_cuda *)context)->state.kept = fa
 
 bool gs_cuda_stepped_well(const void *context) { return ((const gs_cuda *)context)->state.fault == 0; }
 
-/* One run of the optimiser's state, tensor by tensor: to `out`, or from `in` where that is not NULL. */
+/* One run of the optimiser's state: to `out`, or from `in` where that is not NULL. */
 static gs_status move_state(gs_cuda *c, uint32_t run, float *const *out, const float *const *in)
 {
-    gs_status st = GS_OK;
-
     if (!c->state.kept || run >= c->state.states)
         return gs_fail(GS_EINVAL, "device cuda: run %u of an optimiser's state that is not there", run);
-    GS_TRY(gs_cuda_enter(c));
-    for (uint32_t i = 0; i < c->program->params && st == GS_OK; i++) {
-        const gs_param *const p = &c->program->param[i];
-        const uint64_t bytes = gs_param_elements(p) * sizeof(float);
-        const gs_cu_memory at = c->state.moments + run * c->state.learned_bytes + c->state.param_offset[i];
-        if (p->fixed)
-            continue;
-        st = in != NULL ? gs_cuda_copy_in(c, at, in[i], bytes, c->streams.compute, "copying the optimizer's state")
-                        : gs_cuda_copy_out(c, out[i], at, bytes, c->streams.compute, "copying the optimizer's state");
-    }
-    const gs_status ended = gs_cuda_synchronize(c);
-    return st != GS_OK ? st : ended;
+    return move(c, c->state.moments + run * c->state.learned_bytes, out, in, "copying the optimizer's state");
 }
 
 gs_status gs_cuda_fetch_state(void *context, uint32_t run, float *const *state)
@@ -242,17 +233,15 @@ gs_status gs_cuda_begin_pass(void *context, const gs_device_pass *pass)
         const exchange x = exchange_of(c, i);
         copied = copied || x.param != NULL || x.grad != NULL || x.sums != NULL;
         if (x.param != NULL)
-            GS_TRY(gs_cuda_copy_in(c, gs_cuda_param(c, i), x.param, x.bytes, c->streams.compute,
-                                   "copying parameters"));
+            GS_TRY(gs_cuda_copy_in(c, gs_cuda_param(c, i), x.param, x.bytes, "copying parameters"));
         if (x.grad != NULL)
-            GS_TRY(gs_cuda_copy_in(c, gs_cuda_grad(c, i), x.grad, x.bytes, c->streams.compute, "copying gradients"));
+            GS_TRY(gs_cuda_copy_in(c, gs_cuda_grad(c, i), x.grad, x.bytes, "copying gradients"));
         if (x.sums != NULL)
-            GS_TRY(gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, c->streams.compute,
-                                   "copying statistics"));
+            GS_TRY(gs_cuda_copy_in(c, gs_cuda_sums(c, i), x.sums, x.sum_bytes, "copying statistics"));
     }
     if (pass->loss_weight != NULL)
         GS_TRY(gs_cuda_copy_in(c, c->state.at + c->state.weight_offset, pass->loss_weight,
-                               gs_program_loss_width(pass->program) * sizeof(float), c->streams.compute,
+                               gs_program_loss_width(pass->program) * sizeof(float),
                                "copying the weights of the loss"));
     if (pass->there != NULL)
         GS_TRY(take_there(c, false));
@@ -288,10 +277,36 @@ static void add_columns(gs_metrics *to, const double *from, uint32_t columns)
     }
 }
 
+/* What a pass came to: its tensors to the host's, its figures to `loss` and c->state. */
+static gs_status fetch_results(gs_cuda *c, gs_loss_part *loss, bool counts)
+{
+    for (uint32_t i = 0; i < c->pass.program->params; i++) {
+        const exchange x = exchange_of(c, i);
+        if (x.grad != NULL)
+            GS_TRY(gs_cuda_copy_out(c, x.grad, gs_cuda_grad(c, i), x.bytes, "copying gradients"));
+        if (x.sums != NULL)
+            GS_TRY(gs_cuda_copy_out(c, x.sums, gs_cuda_sums(c, i), x.sum_bytes, "copying statistics"));
+        if (x.made != NULL)
+            GS_TRY(gs_cuda_copy_out(c, x.made, gs_cuda_param(c, i), x.bytes, "copying statistics"));
+    }
+    GS_TRY(gs_cuda_copy_out(c, loss, c->state.at + c->state.loss_offset, sizeof(*loss), "copying the loss"));
+    if (c->state.loss_columns > 0)
+        GS_TRY(gs_cuda_copy_out(c, c->state.columns, c->state.at + c->state.columns_offset,
+                                (uint64_t)GS_LOSS_FIGURES * c->state.loss_columns * sizeof(double),
+                                "copying the figures of columns"));
+    if (counts)
+        GS_TRY(gs_cuda_copy_out(c, c->state.found, c->state.at + c->state.found_offset,
+                                c->state.founds * sizeof(*c->state.found), "copying what was found"));
+    if (c->state.kept)
+        GS_TRY(gs_cuda_copy_out(c, &c->state.fault, step_fault(c), sizeof(c->state.fault), "copying what steps say"));
+    return gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the end of a pass");
+}
+
 gs_status gs_cuda_end_pass(void *context)
 {
     gs_cuda *const c = context;
     const gs_device_pass *const pass = &c->pass;
+    const bool counts = pass->metrics != NULL && pass->metrics->found != NULL && c->state.founds > 0;
     gs_loss_part loss;
     gs_status st = gs_cuda_enter(c);
 
@@ -304,38 +319,15 @@ gs_status gs_cuda_end_pass(void *context)
 
     c->in_pass = false;
     gs_cuda_settle_reads(c); /* of a pass that ended early: the disk may still write there */
-    for (uint32_t i = 0; i < pass->program->params && st == GS_OK; i++) {
-        const exchange x = exchange_of(c, i);
-        if (x.grad != NULL)
-            st = gs_cuda_copy_out(c, x.grad, gs_cuda_grad(c, i), x.bytes, c->streams.compute, "copying gradients");
-        if (st == GS_OK && x.sums != NULL)
-            st = gs_cuda_copy_out(c, x.sums, gs_cuda_sums(c, i), x.sum_bytes, c->streams.compute, "copying statistics");
-        if (st == GS_OK && x.made != NULL)
-            st = gs_cuda_copy_out(c, x.made, gs_cuda_param(c, i), x.bytes, c->streams.compute, "copying statistics");
-    }
-    if (st == GS_OK)
-        st = gs_cuda_copy_out(c, &loss, c->state.at + c->state.loss_offset, sizeof(loss), c->streams.compute,
-                              "copying the loss");
-    if (st == GS_OK && c->state.loss_columns > 0)
-        st = gs_cuda_copy_out(c, c->state.columns, c->state.at + c->state.columns_offset,
-                              (uint64_t)GS_LOSS_FIGURES * c->state.loss_columns * sizeof(double), c->streams.compute,
-                              "copying the figures of columns");
-    const bool counts = pass->metrics != NULL && pass->metrics->found != NULL && c->state.founds > 0;
-    if (st == GS_OK && counts)
-        st = gs_cuda_copy_out(c, c->state.found, c->state.at + c->state.found_offset,
-                              c->state.founds * sizeof(*c->state.found), c->streams.compute, "copying what was found");
-    if (st == GS_OK && c->state.kept)
-        st = gs_cuda_copy_out(c, &c->state.fault, step_fault(c), sizeof(c->state.fault), c->streams.compute,
-                              "copying what steps say");
-    if (st == GS_OK)
-        st = gs_cuda_check(c, c->d->stream_synchronize(c->streams.compute), "the end of a pass");
-    if (st == GS_OK && pass->metrics != NULL)
+    GS_TRY(st);
+    GS_TRY(fetch_results(c, &loss, counts));
+    if (pass->metrics != NULL) {
         add_metrics(pass->metrics, &loss);
-    if (st == GS_OK && pass->metrics != NULL)
         add_columns(pass->metrics, c->state.columns, c->state.loss_columns);
-    for (uint32_t i = 0; st == GS_OK && counts && i < c->state.founds; i++)
+    }
+    for (uint32_t i = 0; counts && i < c->state.founds; i++)
         pass->metrics->found[i] += c->state.found[i];
-    return st;
+    return GS_OK;
 }
 
 /* ---- statistics ---- */

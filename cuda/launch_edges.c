@@ -349,8 +349,8 @@ static gs_status launch(portion *k, enum gs_cuda_typed_fixed which, uint64_t blo
 /* Of edges in order: where types begin, and their parts. */
 static gs_status find_parts(portion *k)
 {
-    const gs_status st = launch(k, GS_CUDA_TYPED_BEGINS, gs_cuda_blocks(k->a.edges + 1ull), 1, 0);
-    return st == GS_OK ? launch(k, GS_CUDA_TYPED_TASKS, 1, 1, GS_BLOCK_LANES) : st;
+    GS_TRY(launch(k, GS_CUDA_TYPED_BEGINS, gs_cuda_blocks(k->a.edges + 1ull), 1, 0));
+    return launch(k, GS_CUDA_TYPED_TASKS, 1, 1, GS_BLOCK_LANES);
 }
 
 /* order and place: one digit where types have no more. */
@@ -427,10 +427,10 @@ static gs_status add_outer(portion *k, const gs_typed_step *s)
     k->a.out = code->k.out;
     k->a.each = s->each;
     k->a.stride = s->stride;
-    const gs_status st = gs_cuda_launch(k->c, code->run, most_parts(k, GS_PIECE_ROWS), code->k.blocks,
-                                        code->k.shared_bytes, &k->a, code->k.name);
-    if (st != GS_OK || k->a.edges <= GS_PIECE_ROWS)
-        return st;
+    GS_TRY(gs_cuda_launch(k->c, code->run, most_parts(k, GS_PIECE_ROWS), code->k.blocks, code->k.shared_bytes, &k->a,
+                          code->k.name));
+    if (k->a.edges <= GS_PIECE_ROWS)
+        return GS_OK;
     return launch(k, GS_CUDA_TYPED_MERGE, slots_of(k->a.edges), (uint32_t)gs_cuda_blocks(k->a.numbers), 0);
 }
 

@@ -191,17 +191,19 @@ static void set_args(const gs_cuda *c, slice *s)
 /* start[0..count]: where edges begin of `count` targets from `first` on, and where those of the last end. */
 static gs_status find_starts(gs_cuda *c, const gs_sequence_launch *l, uint32_t first, uint32_t count, uint32_t *start)
 {
+    static const char what[] = "copying the sizes of a chunk";
     const gs_cu_memory there = (gs_cu_memory)(uintptr_t)(l->edges.start + first);
+    const uint64_t bytes = (count + 1ull) * sizeof(*start);
     GS_TRY(gs_cuda_enter(c));
-    GS_TRY(gs_cuda_copy_out(c, start, there, (count + 1ull) * sizeof(*start), c->chain.starts,
-                            "copying the sizes of a chunk"));
-    return gs_cuda_check(c, c->d->stream_synchronize(c->chain.starts), "copying the sizes of a chunk");
+    c->streams.copied.out += bytes;
+    GS_TRY(gs_cuda_check(c, c->d->copy_out(start, there, bytes, c->chain.starts), what));
+    return gs_cuda_check(c, c->d->stream_synchronize(c->chain.starts), what);
 }
 
 static gs_status copy_order(gs_cuda *c, const slice *s)
 {
     return gs_cuda_copy_in(c, c->state.at + c->state.order_offset, s->order, s->count * sizeof(*s->order),
-                           c->streams.compute, "copying an order");
+                           "copying an order");
 }
 
 static gs_status run_slice(gs_cuda *c, const gs_cuda_sequence_code *code, const gs_sequence_launch *l, uint32_t first,

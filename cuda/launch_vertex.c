@@ -173,11 +173,10 @@ static gs_status run_fan(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *
     gs_cu_result r;
 
     if (back) {
-        gs_status st = GS_OK;
-        for (uint32_t t = 0; t < types && st == GS_OK; t++)
-            st = gs_cuda_multiply(c, false, true, l->rows, width, out, a + (uint64_t)t * out * sizeof(float), wide,
-                                  w + t * matrix * sizeof(float), out, t == 0 ? 0.0f : 1.0f, reg(c, in->dst));
-        return st;
+        for (uint32_t t = 0; t < types; t++)
+            GS_TRY(gs_cuda_multiply(c, false, true, l->rows, width, out, a + (uint64_t)t * out * sizeof(float), wide,
+                                    w + t * matrix * sizeof(float), out, t == 0 ? 0.0f : 1.0f, reg(c, in->dst)));
+        return GS_OK;
     }
     if (outer)
         r = c->d->gemm_batched(c->blas, GS_CUBLAS_N, GS_CUBLAS_T, (int)out, (int)width, (int)l->rows, &one,
@@ -191,12 +190,9 @@ static gs_status run_fan(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *
                                out, (int)types, c->compute_type, GS_CUBLAS_DEFAULT_ALGORITHM);
     if (r == 0)
         return GS_OK;
-    const gs_status st = gs_cuda_synchronize(c);
-    return st != GS_OK
-               ? st
-               : gs_fail(GS_EDEVICE,
-                         "device cuda: cuBLAS could not multiply %u rows by %u matrices [%u, %u] (its status %d)",
-                         l->rows, types, width, out, r);
+    GS_TRY(gs_cuda_synchronize(c));
+    return gs_fail(GS_EDEVICE, "device cuda: cuBLAS could not multiply %u rows by %u matrices [%u, %u] (its status %d)",
+                   l->rows, types, width, out, r);
 }
 
 /* ---- fixed kernels ---- */
@@ -244,9 +240,9 @@ static gs_status run_colsum(gs_cuda *c, const gs_vertex_launch *l, const gs_inst
                         .rows = l->rows,
                         .width = l->program->param[in->dst].cols};
     cut_rows(&a.part_rows, &a.parts, l->rows);
-    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_COLSUM_PART, gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
-                                              GS_BLOCK_LANES * sizeof(float), &a);
-    return st != GS_OK ? st : gs_cuda_launch_fixed(c, GS_CUDA_COLSUM_TOTAL, gs_cuda_blocks(a.width), 1, 0, &a);
+    GS_TRY(gs_cuda_launch_fixed(c, GS_CUDA_COLSUM_PART, gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
+                                GS_BLOCK_LANES * sizeof(float), &a));
+    return gs_cuda_launch_fixed(c, GS_CUDA_COLSUM_TOTAL, gs_cuda_blocks(a.width), 1, 0, &a);
 }
 
 static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -257,9 +253,9 @@ static gs_status run_moments(gs_cuda *c, const gs_vertex_launch *l, const gs_ins
                          .rows = l->rows,
                          .width = l->program->param[in->dst].cols};
     cut_rows(&a.part_rows, &a.parts, l->rows);
-    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_MOMENTS_PART, gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
-                                              2 * GS_BLOCK_LANES * sizeof(double), &a);
-    return st != GS_OK ? st : gs_cuda_launch_fixed(c, GS_CUDA_MOMENTS_TOTAL, gs_cuda_blocks(2ull * a.width), 1, 0, &a);
+    GS_TRY(gs_cuda_launch_fixed(c, GS_CUDA_MOMENTS_PART, gs_div_up(a.width, GS_BLOCK_COLUMNS), a.parts,
+                                2 * GS_BLOCK_LANES * sizeof(double), &a));
+    return gs_cuda_launch_fixed(c, GS_CUDA_MOMENTS_TOTAL, gs_cuda_blocks(2ull * a.width), 1, 0, &a);
 }
 
 static gs_status run_mix_outer(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)
@@ -312,10 +308,9 @@ static gs_status run_loss_columns(gs_cuda *c, const gs_vertex_launch *l, const g
                          .scale = l->loss_scale};
     cut_rows(&a.part_rows, &a.parts, l->rows);
     const uint64_t figures = (uint64_t)GS_LOSS_FIGURES * a.classes;
-    const gs_status st = gs_cuda_launch_fixed(c, GS_CUDA_LOSS_COLUMNS, gs_div_up(a.classes, GS_BLOCK_COLUMNS), a.parts,
-                                              GS_LOSS_FIGURES * GS_BLOCK_LANES * sizeof(double), &a);
-    return st != GS_OK ? st
-                       : gs_cuda_launch_fixed(c, GS_CUDA_LOSS_COLUMNS_TOTAL, gs_cuda_blocks(figures), 1, 0, &a);
+    GS_TRY(gs_cuda_launch_fixed(c, GS_CUDA_LOSS_COLUMNS, gs_div_up(a.classes, GS_BLOCK_COLUMNS), a.parts,
+                                GS_LOSS_FIGURES * GS_BLOCK_LANES * sizeof(double), &a));
+    return gs_cuda_launch_fixed(c, GS_CUDA_LOSS_COLUMNS_TOTAL, gs_cuda_blocks(figures), 1, 0, &a);
 }
 
 static gs_status run_loss(gs_cuda *c, const gs_vertex_launch *l, const gs_instr *in)

@@ -146,8 +146,8 @@ void gs_cuda_drop_streams(gs_cuda *c)
 /* What `stream` is told from now on comes behind what `of` was told so far. */
 static gs_status go_behind(const gs_cuda *c, gs_cu_handle stream, gs_cu_handle of)
 {
-    const gs_status st = gs_cuda_check(c, c->d->event_record(c->streams.between, of), "an event of a stream");
-    return st == GS_OK ? gs_cuda_check(c, c->d->stream_wait(stream, c->streams.between, 0), "the caller's stream") : st;
+    GS_TRY(gs_cuda_check(c, c->d->event_record(c->streams.between, of), "an event of a stream"));
+    return gs_cuda_check(c, c->d->stream_wait(stream, c->streams.between, 0), "the caller's stream");
 }
 
 gs_status gs_cuda_follow(void *context, void *stream)
@@ -200,16 +200,16 @@ gs_status gs_cuda_time_launches(void *context)
 {
     gs_cuda *const c = context;
     gs_cuda_streams *const s = &c->streams;
-    gs_status st = s->origin == NULL ? gs_cuda_synchronize(c) : gs_cuda_enter(c);
-    for (uint32_t i = 0; i < GS_CUDA_FLIGHT && s->origin == NULL && st == GS_OK; i++) {
+    GS_TRY(s->origin == NULL ? gs_cuda_synchronize(c) : gs_cuda_enter(c));
+    for (uint32_t i = 0; i < GS_CUDA_FLIGHT && s->origin == NULL; i++) {
         c->d->event_destroy(s->finished[i]); /* which keeps no time */
         s->finished[i] = NULL;
-        if ((st = gs_cuda_check(c, c->d->event_create(&s->finished[i], 0), "making an event")) == GS_OK)
-            st = gs_cuda_check(c, c->d->event_create(&s->begun[i], 0), "making an event");
+        GS_TRY(gs_cuda_check(c, c->d->event_create(&s->finished[i], 0), "making an event"));
+        GS_TRY(gs_cuda_check(c, c->d->event_create(&s->begun[i], 0), "making an event"));
     }
-    if (st == GS_OK && s->origin == NULL)
-        st = gs_cuda_check(c, c->d->event_create(&s->origin, 0), "making an event");
-    return st == GS_OK ? compare_clocks(c) : st;
+    if (s->origin == NULL)
+        GS_TRY(gs_cuda_check(c, c->d->event_create(&s->origin, 0), "making an event"));
+    return compare_clocks(c);
 }
 
 /* Seconds are floats of milliseconds: a launch's length is asked for by itself, as its begin may be far from the
@@ -291,18 +291,16 @@ void gs_cuda_quiet(void *context)
         (void)gs_fail(GS_EDEVICE, "%s", why);
 }
 
-gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream,
-                          const char *what)
+gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, const char *what)
 {
     c->streams.copied.in += bytes;
-    return gs_cuda_check(c, c->d->copy_in(to, from, bytes, stream), what);
+    return gs_cuda_check(c, c->d->copy_in(to, from, bytes, c->streams.compute), what);
 }
 
-gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
-                           const char *what)
+gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, const char *what)
 {
     c->streams.copied.out += bytes;
-    return gs_cuda_check(c, c->d->copy_out(to, from, bytes, stream), what);
+    return gs_cuda_check(c, c->d->copy_out(to, from, bytes, c->streams.compute), what);
 }
 
 /* No part of what a pass copies. */

@@ -49,11 +49,9 @@ typedef struct gs_cuda_streams {
 
 gs_status gs_cuda_make_streams(gs_cuda *c);
 void gs_cuda_drop_streams(gs_cuda *c);
-/* Copies between host and device, counted. */
-gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, gs_cu_handle stream,
-                          const char *what);
-gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, gs_cu_handle stream,
-                           const char *what);
+/* Copies between host and device in `compute`, counted. */
+gs_status gs_cuda_copy_in(gs_cuda *c, gs_cu_memory to, const void *from, uint64_t bytes, const char *what);
+gs_status gs_cuda_copy_out(gs_cuda *c, void *to, gs_cu_memory from, uint64_t bytes, const char *what);
 
 /* Begins a launch. Then kernels in `compute`, and gs_cuda_end(). Within a group both do nothing: it is one launch. */
 gs_status gs_cuda_begin(gs_cuda *c);
