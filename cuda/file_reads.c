@@ -155,10 +155,10 @@ gs_status gs_cuda_probe_reads(void *context, const char *path)
     const gs_cufile *f = NULL;
     gs_cu_handle handle = NULL, batch = NULL;
     int fd = -1;
-    gs_status st = gs_cuda_enter(c);
+    gs_status st;
 
-    if (st != GS_OK || (st = cufile_open(&f)) != GS_OK)
-        return st;
+    GS_TRY(gs_cuda_enter(c));
+    GS_TRY(cufile_open(&f));
     if ((st = open_file(f, path, &fd, &handle)) == GS_OK) {
         if ((st = make_batch(f, &batch)) == GS_OK)
             f->batch_drop(batch);
@@ -218,11 +218,10 @@ gs_status gs_cuda_open_reads(void *context, void *first, uint64_t bytes)
     }
     c->reads = k;
     k->base = first;
-    if ((st = take_marks(c, k)) == GS_OK)
-        st = take_slots(c, k);
-    if (st == GS_OK)
-        k->registered = k->f->memory_register(first, bytes, 0).error == 0;
-    return st;
+    GS_TRY(take_marks(c, k));
+    GS_TRY(take_slots(c, k));
+    k->registered = k->f->memory_register(first, bytes, 0).error == 0;
+    return GS_OK;
 }
 
 static void move_on(gs_cuda *c, gs_cuda_read *r, bool wait);
@@ -232,7 +231,7 @@ void gs_cuda_settle_reads(gs_cuda *c)
     for (uint32_t i = 0; c->reads != NULL && i < GS_DEVICE_READS; i++) {
         gs_cuda_read *const r = &c->reads->read[i];
         if (r->state == GS_CUDA_READ_READING)
-            r->status = GS_EIO; /* nobody wants its mark */
+            r->failure.st = GS_EIO; /* nobody wants its mark */
         while (r->state == GS_CUDA_READ_READING || r->state == GS_CUDA_READ_MARKING)
             move_on(c, r, true);
         r->state = GS_CUDA_READ_FREE;
@@ -279,13 +278,7 @@ void gs_cuda_close_reads(gs_cuda *c)
 
 /* ---- a read ---- */
 
-/* Its first failure is kept. What is under way still comes back. */
-static void fail(gs_cuda_read *r, gs_status st)
-{
-    if (r->status == GS_OK)
-        snprintf(r->why, sizeof(r->why), "%s", gs_last_error());
-    r->status = r->status == GS_OK ? st : r->status;
-}
+static void fail(gs_cuda_read *r, gs_status st) { gs_failure_keep(&r->failure, st); }
 
 /* Hands over what is left of its requests. Where that fails it is over. */
 static void submit(gs_cuda *c, gs_cuda_read *r)
@@ -347,7 +340,7 @@ static void end_batch(gs_cuda *c, gs_cuda_read *r)
     uint32_t rest = 0;
     gs_status st;
 
-    if (r->status != GS_OK) {
+    if (r->failure.st != GS_OK) {
         r->state = GS_CUDA_READ_OVER;
         return;
     }
@@ -415,7 +408,7 @@ static void move_on(gs_cuda *c, gs_cuda_read *r, bool wait)
 static gs_status tell(gs_cuda_read *r)
 {
     r->state = GS_CUDA_READ_FREE;
-    return r->status == GS_OK ? GS_OK : gs_fail(r->status, "%s", r->why);
+    return gs_failure_tell(&r->failure);
 }
 
 gs_status gs_cuda_begin_read(void *context, const gs_device_read *want, uint64_t *number)
@@ -432,7 +425,7 @@ gs_status gs_cuda_begin_read(void *context, const gs_device_read *want, uint64_t
         return st;
     r->number = *number = ++k->numbers;
     r->want = *want;
-    r->status = GS_OK;
+    r->failure.st = GS_OK;
     r->requests = 0;
     for (uint64_t at = 0; at < want->bytes; at += each)
         r->request[r->requests++] = (gs_cufile_request){

@@ -30,8 +30,7 @@ typedef struct gs_cuda_read {
     uint32_t requests, left;    /* of the batch under way: how many, and how many have not come back */
     gs_cufile_request request[GS_CUDA_REQUESTS]; /* each: what is left of it */
     gs_cufile_event event[GS_CUDA_REQUESTS];
-    gs_status status;           /* the first failure */
-    char why[200];
+    gs_failure failure;         /* the first; what is under way still comes back */
 } gs_cuda_read;
 
 typedef struct gs_cuda_reads {

@@ -261,21 +261,13 @@ gs_status gs_cuda_synchronize(gs_cuda *c)
                {c->streams.compute, "a launch"},
                {c->streams.out, "copying from the device"},
                {c->chain.starts != NULL ? c->chain.starts : c->streams.compute, "copying the sizes of a chunk"}};
-    gs_status st = gs_cuda_enter(c);
-    char why[GS_ERROR_BYTES] = "";
+    gs_failure first = {0};
 
-    if (st != GS_OK)
-        return st;
-    for (size_t k = 0; k <= GS_ARRAY_LEN(all); k++) {
-        const gs_status now = k < GS_ARRAY_LEN(all)
-                                  ? gs_cuda_check(c, c->d->stream_synchronize(all[k].stream), all[k].what)
-                                  : gs_cuda_wait_for_peers(c);
-        if (st == GS_OK && now != GS_OK)
-            snprintf(why, sizeof(why), "%s", gs_last_error());
-        st = st == GS_OK ? now : st;
-    }
-    if (st != GS_OK)
-        return gs_fail(st, "%s", why);
+    GS_TRY(gs_cuda_enter(c));
+    for (size_t k = 0; k < GS_ARRAY_LEN(all); k++)
+        gs_failure_keep(&first, gs_cuda_check(c, c->d->stream_synchronize(all[k].stream), all[k].what));
+    gs_failure_keep(&first, gs_cuda_wait_for_peers(c));
+    GS_TRY(gs_failure_tell(&first));
     while (c->streams.waited < c->streams.ticket)
         gs_cuda_note_done(c);
     return GS_OK;

@@ -39,7 +39,7 @@ void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const 
     job->given = opt->memory != 0 ? opt->memory : gs_machine_free_memory() / 2;
     take_process(job, PROCESS_BYTES);
     job->owner = pthread_self();
-    job->failed = GS_OK;
+    job->failure.st = GS_OK;
     job->ranks = 1;
     pthread_mutex_init(&job->lock, NULL);
 }
@@ -158,10 +158,7 @@ void gs_part__job_fail(gs_part_job *job, gs_status st)
     if (st == GS_OK)
         return;
     pthread_mutex_lock(&job->lock);
-    if (job->failed == GS_OK) {
-        job->failed = st;
-        snprintf(job->message, sizeof(job->message), "%s", gs_last_error());
-    }
+    gs_failure_keep(&job->failure, st);
     pthread_mutex_unlock(&job->lock);
     __atomic_store_n(&job->halted, 1, __ATOMIC_RELEASE); /* pairs with the load in gs_part__job_stop() */
 }
@@ -181,9 +178,9 @@ gs_status gs_part__job_result(gs_part_job *job)
     if (!gs_part__job_stop(job))
         return GS_OK;
     pthread_mutex_lock(&job->lock);
-    const gs_status st = job->failed;
+    const gs_status st = gs_failure_tell(&job->failure);
     pthread_mutex_unlock(&job->lock);
-    return gs_fail(st, "%s", job->message);
+    return st;
 }
 
 /* A name may hold a newline, and a warning is one line. */

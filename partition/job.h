@@ -30,10 +30,9 @@ typedef struct gs_part_job {
     uint64_t before_chunks; /* the same before those of O(P * P) */
     uint32_t ranks, rank; /* that make a shard each, of which this is one; 1, 0: a whole store is made */
     pthread_t owner;  /* the only thread that may call opt->progress */
-    pthread_mutex_t lock; /* guards the two fields below */
-    gs_status failed;
-    char message[GS_ERROR_BYTES];
-    int halted;       /* atomic; set with `failed`, read without the lock */
+    pthread_mutex_t lock; /* guards `failure` */
+    gs_failure failure;
+    int halted;       /* atomic; set with `failure`, read without the lock */
 } gs_part_job;
 
 void gs_part__job_init(gs_part_job *job, const gs_partition_options *opt, const char *place);

@@ -128,6 +128,16 @@ gs_status gs_fail_hint(gs_status st, const char *hint)
 
 const char *gs_last_error(void) { return last_error; }
 
+void gs_failure_keep(gs_failure *f, gs_status st)
+{
+    if (st == GS_OK || f->st != GS_OK)
+        return;
+    f->st = st;
+    memcpy(f->why, last_error, sizeof(f->why));
+}
+
+gs_status gs_failure_tell(const gs_failure *f) { return f->st == GS_OK ? GS_OK : gs_fail(f->st, "%s", f->why); }
+
 void gs_fail_place(const char *lines) { snprintf(last_place, sizeof(last_place), "%s", lines); }
 
 const char *gs_last_error_place(void) { return last_place; }

@@ -45,6 +45,17 @@ gs_status gs_fail_errno(int err, const char *fmt, ...) __attribute__((format(pri
  * for a full disk, where the caller knows better. Returns `st`. */
 gs_status gs_fail_hint(gs_status st, const char *hint);
 
+/* A failure that is told later, as by another thread or behind what is still to be done; {0}: none. */
+typedef struct gs_failure {
+    gs_status st;
+    char why[GS_ERROR_BYTES];
+} gs_failure;
+
+/* Keeps `st`, where that is not GS_OK, with its words, which are this thread's last error; of several the first. */
+void gs_failure_keep(gs_failure *f, gs_status st);
+/* Records what was kept as this thread's last error and returns its status; GS_OK: nothing was. */
+gs_status gs_failure_tell(const gs_failure *f);
+
 /* Gives the last error a place to show, for gs_last_error_place(): lines, the last one without its end. */
 void gs_fail_place(const char *lines);
 

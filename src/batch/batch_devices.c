@@ -23,8 +23,7 @@ typedef struct gs_batch_member {
     uint32_t last;                     /* of which this was filled last */
     pthread_t thread;
     bool started;
-    gs_status status;
-    char why[GS_ERROR_BYTES];
+    gs_failure failure; /* of a round */
 } gs_batch_member;
 
 struct gs_batch_devices {
@@ -164,13 +163,13 @@ static void run_passes(gs_batch_member *m)
 {
     const gs_batch_devices *const d = m->all;
 
-    m->status = GS_OK;
+    m->failure.st = GS_OK;
     for (uint32_t i = 0; i < d->passes; i++) {
         if (d->pass[i].device != m->number)
             continue;
-        if (m->status == GS_OK && (m->status = run_pass(m, &d->pass[i], statistics_of(d, i))) != GS_OK)
-            snprintf(m->why, sizeof(m->why), "%s", gs_last_error());
-        add_rows(m, i, m->status);
+        if (m->failure.st == GS_OK)
+            gs_failure_keep(&m->failure, run_pass(m, &d->pass[i], statistics_of(d, i)));
+        add_rows(m, i, m->failure.st);
     }
 }
 
@@ -227,8 +226,7 @@ static gs_status start_round(gs_batch_devices *d)
     for (uint32_t k = 0; k < d->devices && d->devices > 1; k++) {
         const int error = pthread_create(&d->at[k].thread, NULL, member_thread, &d->at[k]);
         d->at[k].started = error == 0;
-        if (error != 0)
-            return gs_fail(GS_ENOMEM, "a thread for device %u could not be had: %s", k, strerror(error));
+        GS_NEED(error == 0, "a thread for device %u could not be had: %s", k, strerror(error));
     }
     return GS_OK;
 }
@@ -356,16 +354,13 @@ gs_status gs_batch_devices_run(gs_batch_devices *d, gs_batch_pass *pass, uint32_
     d->passes = passes;
     d->added = 0;
     if (gs_ranks_count() > 1 && gs_batch_tables_are_apart(&d->at[0].engine->tables))
-        d->at[0].status = run_with_rows(d);
+        GS_TRY(run_with_rows(d));
     else if (d->devices == 1)
         run_passes(&d->at[0]);
     else
         run_round(d);
-    for (uint32_t k = 0; k < d->devices; k++) {
-        const gs_batch_member *const m = &d->at[k];
-        if (m->status != GS_OK)
-            return d->devices == 1 ? m->status : gs_fail(m->status, "%s", m->why);
-    }
+    for (uint32_t k = 0; k < d->devices; k++)
+        GS_TRY(gs_failure_tell(&d->at[k].failure));
     for (uint32_t i = 0; i < passes; i++)
         GS_TRY(share_pass(d, &pass[i], statistics_of(d, i)));
     for (uint32_t i = 0; i < passes; i++)

@@ -240,15 +240,9 @@ static void begin_pick(gs_batch_slots *s)
 
     slot->batch = *next_batch(s);
     slot->place = (uint32_t)(s->begun % GS_EXEC_SLOTS);
+    slot->failure.st = GS_OK;
     s->begun++;
     s->next++;
-}
-
-static void note(gs_batch_slot *slot, gs_status st)
-{
-    slot->status = st;
-    if (st != GS_OK)
-        snprintf(slot->why, sizeof(slot->why), "%s", gs_last_error());
 }
 
 static void take_threads(const gs_batches *b)
@@ -272,9 +266,9 @@ static void *pick_ahead(void *arg)
         gs_batch_slot *const slot = &s->slot[s->begun % GS_BATCH_SETS];
         begin_pick(s);
         pthread_mutex_unlock(&s->lock);
-        note(slot, pick_slot(b, slot));
+        gs_failure_keep(&slot->failure, pick_slot(b, slot));
         pthread_mutex_lock(&s->lock);
-        s->failed |= slot->status != GS_OK;
+        s->failed |= slot->failure.st != GS_OK;
         s->picked++;
         pthread_cond_broadcast(&s->change);
     }
@@ -297,10 +291,10 @@ static void *send_ahead(void *arg)
         gs_batch_slot *const slot = &s->slot[s->sent % GS_BATCH_SETS];
         s->sends = true;
         pthread_mutex_unlock(&s->lock);
-        if (slot->status == GS_OK)
-            note(slot, send_slot(b, slot));
+        if (slot->failure.st == GS_OK)
+            gs_failure_keep(&slot->failure, send_slot(b, slot));
         pthread_mutex_lock(&s->lock);
-        s->failed |= slot->status != GS_OK;
+        s->failed |= slot->failure.st != GS_OK;
         s->sends = false;
         s->sent++;
         pthread_cond_broadcast(&s->change);
@@ -322,8 +316,7 @@ gs_status gs_batch_slots_open(gs_batches *b)
     pthread_cond_init(&s->change, NULL);
     for (; s->threads < GS_ARRAY_LEN(run); s->threads++) {
         const int error = pthread_create(&s->thread[s->threads], NULL, run[s->threads], b);
-        if (error != 0)
-            return gs_fail(GS_ENOMEM, "a thread that picks batches could not be had: %s", strerror(error));
+        GS_NEED(error == 0, "a thread that picks batches could not be had: %s", strerror(error));
     }
     return GS_OK;
 }
@@ -462,7 +455,7 @@ gs_status gs_batch_slots_take(gs_batch_slot **out, double *stalled, gs_batches *
 
     if (ahead) {
         *stalled = gs_now() - began;
-        return slot->status == GS_OK ? GS_OK : gs_fail(slot->status, "%s", slot->why);
+        return gs_failure_tell(&slot->failure);
     }
     const gs_status st = fill_slot(b, number, batch);
     *stalled = slot->waited;

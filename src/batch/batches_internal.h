@@ -151,8 +151,7 @@ typedef struct gs_batch_slot {
     double waited;           /* seconds of the first part, for the disk */
     uint64_t read_bytes;
     gs_exec_sent sent;
-    gs_status status;        /* of what a thread did, and why */
-    char why[GS_ERROR_BYTES];
+    gs_failure failure;      /* of what a thread did */
 } gs_batch_slot;
 
 /* Lanes of batches, where a device has two slots: a thread picks them and one sends them, in their order, each as far

@@ -108,8 +108,7 @@ gs_status gs_device_open_with(gs_device **out, const gs_device_config *config)
     GS_FREED gs_device *d = gs_calloc(1, sizeof(*d));
 
     assert(out != NULL && config->spec != NULL);
-    if (d == NULL)
-        return gs_fail(GS_ENOMEM, "device %s: out of memory", config->spec);
+    GS_NEED(d != NULL, "device %s: out of memory", config->spec);
     GS_TRY(gs_device__find(&ops, &d->context, config));
     const gs_status st = gs_device__check(ops, config->spec);
     if (st != GS_OK) {

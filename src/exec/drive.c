@@ -174,18 +174,13 @@ static gs_status begin_devices(gs_exec *e, uint32_t *begun)
 /* `st`: what has happened so far, which says more than what follows from it. */
 static gs_status end_devices(gs_exec *e, uint32_t begun, gs_status st)
 {
-    char why[GS_ERROR_BYTES];
+    gs_failure first = {0};
     if (e->patience.gave_up)
         return st; /* a device may not answer */
-    snprintf(why, sizeof(why), "%s", st != GS_OK ? gs_last_error() : "");
-    for (uint32_t d = 0; d < begun; d++) {
-        const gs_status ended = gs_device_end_pass(e->on[d].device);
-        if (st == GS_OK && ended != GS_OK) {
-            st = ended;
-            snprintf(why, sizeof(why), "%s", gs_last_error());
-        }
-    }
-    return st == GS_OK ? GS_OK : gs_fail(st, "%s", why);
+    gs_failure_keep(&first, st);
+    for (uint32_t d = 0; d < begun; d++)
+        gs_failure_keep(&first, gs_device_end_pass(e->on[d].device));
+    return gs_failure_tell(&first);
 }
 
 /* Everything that was handed over comes back, also after a failure: memory that

@@ -340,8 +340,7 @@ gs_status gs_exec__merge_chunks(gs_exec *e)
     j.scratch = unused(e, &j.room);
     GS_FREED const run *const runs = j.run = gs_calloc(columns * 2, sizeof(*j.run));
     GS_FREED const progress *const begun = j.progress = gs_malloc_array(columns * GS_STAGE_SUMS, sizeof(*j.progress));
-    if (runs == NULL || begun == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory: the list of %lu columns of edges", columns);
+    GS_NEED(runs != NULL && begun != NULL, "out of memory: the list of %lu columns of edges", columns);
     GS_TRY(merge_doubled(e, &j));
     if (e->devices == 1)
         GS_TRY(join_columns(e, &j));

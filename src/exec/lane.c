@@ -293,13 +293,8 @@ static void sleep_on(gs_exec *e, gs_exec_waiter *w) { pthread_cond_wait(&w->wake
 /* The first failure ends the pass on every lane. */
 static void fail(gs_exec *e, gs_status st)
 {
-    struct gs_exec_several *const s = e->several;
-
     lock(e);
-    if (s->failed == GS_OK) {
-        s->failed = st;
-        snprintf(s->why, sizeof(s->why), "%s", gs_last_error());
-    }
+    gs_failure_keep(&e->several->failure, st);
     gs_exec__wake_all(&e->waiters);
     unlock(e);
 }
@@ -323,14 +318,14 @@ static gs_status sleep_until_ready(gs_exec_lane *l, uint32_t task)
     uint32_t missing;
     bool saw_end = false;
     lock(e);
-    while (e->several->failed == GS_OK && (missing = gs_lanes_missing_dep(&e->lanes, task)) != GS_NONE) {
+    while (e->several->failure.st == GS_OK && (missing = gs_lanes_missing_dep(&e->lanes, task)) != GS_NONE) {
         l->waiter->missing[0] = missing;
         sleep_on(e, l->waiter);
         saw_end = saw_end || saw_its_end(e, missing);
     }
     gs_exec__waits_no_more(l->waiter);
     l->handed_over += saw_end;
-    const gs_status st = e->several->failed;
+    const gs_status st = e->several->failure.st;
     unlock(e);
     l->wait_seconds += gs_now() - begin;
     return st;
@@ -349,12 +344,12 @@ static gs_status nap(gs_exec_lane *l, const uint32_t *missing, uint32_t count, d
         misses = misses || missing[k] != GS_NONE;
         done = done || (missing[k] != GS_NONE && gs_lanes_is_done(&e->lanes, missing[k]));
     }
-    if (e->several->failed == GS_OK && !done && seconds > 0)
+    if (e->several->failure.st == GS_OK && !done && seconds > 0)
         (void)pthread_cond_timedwait(&l->waiter->wake, &e->waiters.lock, &until);
-    else if (e->several->failed == GS_OK && !done && misses)
+    else if (e->several->failure.st == GS_OK && !done && misses)
         sleep_on(e, l->waiter);
     gs_exec__waits_no_more(l->waiter);
-    const gs_status st = e->several->failed;
+    const gs_status st = e->several->failure.st;
     unlock(e);
     return st;
 }
@@ -516,7 +511,6 @@ static bool driver_sleeps(gs_exec *e)
 {
     struct gs_exec_several *const s = e->several;
     const double begin = gs_now(), look = e->patience.look;
-    gs_status st = GS_OK;
 
     if (look == 0) {
         sleep_on(e, driver_of(e));
@@ -524,10 +518,8 @@ static bool driver_sleeps(gs_exec *e)
     }
     const struct timespec until = gs_seconds_from_now(look);
     (void)pthread_cond_timedwait(&driver_of(e)->wake, &e->waiters.lock, &until);
-    if ((st = gs_exec__watch_lanes(e, gs_now() - begin)) != GS_OK && s->failed == GS_OK) {
-        s->failed = st;
-        snprintf(s->why, sizeof(s->why), "%s", gs_last_error());
-    }
+    const gs_status st = gs_exec__watch_lanes(e, gs_now() - begin);
+    gs_failure_keep(&s->failure, st);
     return st == GS_OK;
 }
 
@@ -541,7 +533,7 @@ static bool wait_for_lanes(gs_exec *e)
     lock(e);
     for (;;) {
         const bool may = gs_exec__may_transfer(e, driver->missing);
-        more = s->running > 0 && s->failed == GS_OK;
+        more = s->running > 0 && s->failure.st == GS_OK;
         if (may || !more || !driver_sleeps(e))
             break;
     }
@@ -559,7 +551,7 @@ static void start_pass(gs_exec *e)
         gs_exec__enter_messages(&e->lane[k]);
     }
     lock(e);
-    s->failed = GS_OK;
+    s->failure.st = GS_OK;
     s->passes++;
     s->running = s->threads;
     gs_exec__wake_all(&e->waiters);
@@ -581,7 +573,7 @@ gs_status gs_exec__several_run(gs_exec *e)
     while (s->running > 0 && driver_sleeps(e))
         ;
     unlock(e);
-    return s->failed == GS_OK ? GS_OK : gs_fail(s->failed, "%s", s->why);
+    return gs_failure_tell(&s->failure);
 }
 
 /* ---- opening and closing ---- */
@@ -612,8 +604,7 @@ gs_status gs_exec__several_open(gs_exec *e, const gs_exec_config *c)
     if (e->bound)
         return gs_fail(GS_EINVAL, "a graph in memory is bound to a device to which no task copies");
     struct gs_exec_several *const s = e->several = gs_calloc(1, sizeof(*s));
-    if (s == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
+    GS_NEED(s != NULL, "out of memory: the devices' threads");
     s->tree = c->tree;
     s->node = c->node;
     gs_exec__take_wires(&e->wires, c->topology);

@@ -70,8 +70,7 @@ struct gs_exec_several {
     uint64_t passes;          /* begun so far: a new one wakes the threads */
     uint32_t running;         /* threads that have not ended theirs */
     bool quit;
-    gs_status failed;
-    char why[GS_ERROR_BYTES];
+    gs_failure failure;
 };
 
 /* Starts them, where there is more than one lane. GS_EINVAL: a graph is to be bound. */

@@ -106,8 +106,7 @@ static gs_status check_chunks(gs_exec *e)
     GS_FREED const gs_task **const load = gs_malloc_array((size_t)e->plan->tasks + 1, sizeof(*load));
     uint32_t count = 0;
 
-    if (load == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory: the list of chunks that a device reads");
+    GS_NEED(load != NULL, "out of memory: the list of chunks that a device reads");
     for (uint32_t i = 0; i < e->plan->tasks; i++)
         if (gs_task_driver(&e->plan->task[i]) == GS_DRIVER_DIRECT)
             load[count++] = &e->plan->task[i];
@@ -124,8 +123,7 @@ gs_status gs_exec__open_direct(gs_exec *e)
         return GS_OK;
     s->mark = gs_arena_take(&e->arrays, chunks, sizeof(*s->mark));
     s->file = gs_arena_take(&e->arrays, e->files.count, sizeof(*s->file));
-    if (e->arrays.is_short)
-        return gs_fail(GS_ENOMEM, "out of memory: the marks of chunks");
+    GS_NEED(!e->arrays.is_short, "out of memory: the marks of chunks");
     memset(s->file, 0xff, e->files.count * sizeof(*s->file));
     GS_TRY(open_files(e));
     return check_chunks(e);

@@ -9,8 +9,7 @@
 
 gs_status gs_exec__take_waiters(gs_exec_waiters *w, uint32_t count)
 {
-    if ((w->waiter = gs_calloc(count, sizeof(*w->waiter))) == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory: the devices' threads");
+    GS_NEED((w->waiter = gs_calloc(count, sizeof(*w->waiter))) != NULL, "out of memory: the devices' threads");
     pthread_condattr_t monotonic;
     pthread_mutex_init(&w->lock, NULL);
     pthread_condattr_init(&monotonic);

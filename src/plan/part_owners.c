@@ -188,8 +188,7 @@ static gs_status follow_upload(gs_owners *o, uint32_t i, const stretch *x)
         last->end = x->end;
         return GS_OK;
     }
-    if (!gs_grow(&o->piece, o->pieces, &o->piece_room, sizeof(*o->piece)))
-        return gs_fail(GS_ENOMEM, "out of memory: which rank has what");
+    GS_NEED(gs_grow(&o->piece, o->pieces, &o->piece_room, sizeof(*o->piece)), "out of memory: which rank has what");
     o->piece[o->pieces++] = (gs_piece){x->begin, x->end, rank};
     return GS_OK;
 }
@@ -319,8 +318,7 @@ gs_status gs_owners_open(gs_owners *o, const gs_plan *plan, const gs_program *pr
     o->readers = gs_calloc((size_t)plan->tasks + 1, sizeof(*o->readers));
     o->loaded = gs_calloc(((size_t)plan->residents + 1) * o->ranks, sizeof(*o->loaded));
     o->seen = gs_calloc((size_t)plan->tasks + 1, sizeof(*o->seen));
-    if (o->readers == NULL || o->loaded == NULL || o->seen == NULL)
-        return gs_fail(GS_ENOMEM, "out of memory: which rank has what");
+    GS_NEED(o->readers != NULL && o->loaded != NULL && o->seen != NULL, "out of memory: which rank has what");
     GS_TRY(gs_owners_begin(o));
     if (setup != GS_NONE)
         GS_TRY(follow_pass(o, setup));

@@ -1,9 +1,9 @@
 /* devices.c - the devices of a run: which they are, how they are joined, how fast they are, which of them compute. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/option_table.h"
@@ -57,18 +57,13 @@ void gs_session_find_direct(gs_session *s)
 /* A file without a name has one in /proc. */
 static gs_status probe_folder(const gs_session *s, const char *dir)
 {
-    char path[64], why[GS_ERROR_BYTES];
-    int fd = -1;
-    gs_status st;
+    char path[64];
+    GS_CLOSED int fd = -1;
 
     GS_TRY(gs_unnamed_file(&fd, dir));
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    st = gs_device_probe_reads(s->machine.device[0], path);
-    (void)close(fd);
-    if (st == GS_OK)
-        return st;
-    snprintf(why, sizeof(why), "%s", gs_last_error());
-    return gs_fail(st, "%s: no file there: %.300s", dir, why);
+    const gs_status st = gs_device_probe_reads(s->machine.device[0], path);
+    return st == GS_OK ? GS_OK : gs_fail(st, "%s: no file there: %.300s", dir, gs_last_error());
 }
 
 void gs_session_find_direct_scratch(gs_session *s)

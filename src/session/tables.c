@@ -593,9 +593,9 @@ static gs_status give(gs_session *s, const asking *a)
 
 gs_status gs_session_give_rows(gs_session *s, gs_status st)
 {
-    char why[GS_ERROR_BYTES];
+    gs_failure first = {0};
 
-    snprintf(why, sizeof(why), "%s", st != GS_OK ? gs_last_error() : "");
+    gs_failure_keep(&first, st);
     for (asking a = {0};;) {
         GS_TRY(gs_ranks_share(&a, sizeof(a)));
         if (a.rows == 0 || gs_ranks_self() == 0)
@@ -603,9 +603,8 @@ gs_status gs_session_give_rows(gs_session *s, gs_status st)
         if (a.rank == gs_ranks_self())
             GS_TRY(give(s, &a));
     }
-    GS_TRY(gs_ranks_share(&st, sizeof(st)));
-    GS_TRY(gs_ranks_share(why, sizeof(why)));
-    return st == GS_OK || gs_ranks_self() == 0 ? st : gs_fail(st, "%s", why);
+    GS_TRY(gs_ranks_share(&first, sizeof(first)));
+    return gs_ranks_self() == 0 ? st : gs_failure_tell(&first);
 }
 
 /* ---- first rows ---- */

@@ -449,19 +449,17 @@ static void draw_group(gs_draws *d, gs_draws_group *g, bool ahead)
     bool wanted[GS_BATCH_GROUP];
 
     g->began = gs_now();
-    g->status = GS_OK;
+    g->failure.st = GS_OK;
     for (uint32_t k = 0; k < g->held; k++)
         wanted[k] = d->deal == NULL || gs_batch_deal_of(d->deal, g->first + k) == d->own;
     for (uint32_t k = 0; k < g->held && d->seeds_alone; k++)
         gs_sampler_seeds(&g->batch[k], d->sampler, g->seeds + (uint64_t)k * gs_sampler_most_targets(d->sampler),
                          g->epoch, g->first + k);
-    if (!d->seeds_alone)
-        g->status = gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch, g->first, threads,
-                                          wanted);
-    if (g->status == GS_EBUDGET && facts_of(d)->has_parts)
-        g->status = GS_OK; /* those that overflow go in parts */
-    if (g->status != GS_OK)
-        snprintf(g->why, sizeof(g->why), "%s", gs_last_error());
+    const gs_status st = d->seeds_alone ? GS_OK
+                                        : gs_sampler_draw_group(g->batch, d->sampler, g->arena, g->held, g->epoch,
+                                                                g->first, threads, wanted);
+    if (st != GS_EBUDGET || !facts_of(d)->has_parts) /* else those that overflow go in parts */
+        gs_failure_keep(&g->failure, st);
     g->ended = gs_now();
 }
 
@@ -493,7 +491,7 @@ const gs_draws_group *gs_draws_next(const gs_draws *d)
 {
     const gs_draws_group *const g = &d->drawn[1 - d->now];
 
-    return g->held > 0 && __atomic_load_n(&g->drew, __ATOMIC_ACQUIRE) && g->status == GS_OK ? g : NULL;
+    return g->held > 0 && __atomic_load_n(&g->drew, __ATOMIC_ACQUIRE) && g->failure.st == GS_OK ? g : NULL;
 }
 
 /* What it took counts where it is taken: it may have been drawn in the epoch before. */
@@ -558,15 +556,14 @@ static gs_status take_group(gs_draws *d, uint32_t epoch, uint32_t number)
         g = &d->drawn[d->now];
         if (aim(d, g, epoch, number))
             draw_group(d, g, false);
-        if (g->status == GS_OK)
+        if (g->failure.st == GS_OK)
             draw_ahead(d, epoch, g->first + g->held);
     }
-    if (g->status != GS_OK) {
+    if (g->failure.st == GS_OK)
+        count(d, g);
+    else
         g->held = 0;
-        return gs_fail(g->status, "%s", g->why);
-    }
-    count(d, g);
-    return GS_OK;
+    return gs_failure_tell(&g->failure);
 }
 
 gs_status gs_draws_take(const gs_batch **out, bool *drew, gs_draws *d, uint32_t epoch, uint32_t number)

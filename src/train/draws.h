@@ -24,8 +24,7 @@ typedef struct gs_draws_group {
     gs_batch_arena *arena[GS_BATCH_GROUP]; /* that they are in */
     uint32_t *seeds;        /* seeds_alone: their targets */
     double began, ended;    /* gs_now(): its drawing */
-    gs_status status;
-    char why[GS_ERROR_BYTES]; /* of a status that is an error */
+    gs_failure failure;       /* of its drawing */
     bool drew;                /* ahead, and it was not taken yet (atomic) */
 } gs_draws_group;
 

@@ -795,11 +795,11 @@ static gs_status train_steps(gs_run *r, gs_epoch_report *e)
 /* The parameters of a pass that failed come home, too: they are those of the step before it. */
 static gs_status end_steps(gs_run *r, uint32_t epoch, gs_status st)
 {
-    char why[GS_ERROR_BYTES];
+    gs_failure first = {0};
 
-    snprintf(why, sizeof(why), "%s", st != GS_OK ? gs_last_error() : "");
+    gs_failure_keep(&first, st);
     const gs_status taken = take_params(r, epoch);
-    return st == GS_OK || (st == GS_EINTERRUPTED && taken != GS_OK) ? taken : gs_fail(st, "%s", why);
+    return st == GS_OK || (st == GS_EINTERRUPTED && taken != GS_OK) ? taken : gs_failure_tell(&first);
 }
 
 gs_status gs_run_batches_epoch(gs_run *r, gs_epoch_report *e)
