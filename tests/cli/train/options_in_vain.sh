@@ -1,4 +1,5 @@
-# Options that the network of a text has no use for are named, in one line each, as are files that a plan does not read.
+# Options that the network of a text or the device has no use for are named, in one line each, as are files that a plan
+# does not read.
 small_store
 cat >own.gnn <<'TEXT'
 layer mine(h[in]) -> [out]:
@@ -28,3 +29,6 @@ for option in '--resume nosuch' '--init nosuch'; do
     gnnstream plan store --model gcn $option >result 2>err
     [[ $(<err) == "gnnstream: warning: $option: is not read for a plan, "* ]] || die "$option: $(<err)"
 done
+# So is what GPUs alone do.
+gnnstream train store --model gcn --matmul bf16 --epochs 1 --device cpu:2 >result 2>err
+[ "$(<err)" = 'gnnstream: warning: --matmul bf16: is of GPUs; processors multiply as without it' ] || die "$(<err)"
