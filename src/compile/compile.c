@@ -5,6 +5,7 @@
  *   move        products before or after the edges             (compile_move.c)
  *   typed       products by the matrix of an edge's type, on the edges, if wished
  *   loss, differentiate                                        (ir/ir_grad.c)
+ *   lower       a vertex's own score leaves its softmax        (ir/ir_edges.c)
  *   hoist       what needs no parameter is computed once       (compile_hoist.c)
  *   share       p (q r) as (p q) r where edges read r anyway   (compile_move.c)
  *   holders     largest values of products are known by who has them, if wished (compile_move.c)
@@ -88,7 +89,7 @@ static gs_status finish(const gs_compiler *k, gs_ir *ir)
         gs_ir_drop_outputs(ir, GS_OUTPUT_LOSS);
     if (k->options->given) /* what came to the root is known: nothing else asks for it */
         gs_ir_drop_outputs(ir, GS_OUTPUT_LOGITS);
-    return gs_ir_rewrite(ir, NULL, NULL);
+    return gs_ir_lower(ir);
 }
 
 /* All products whose move is `move`, at once. */

@@ -191,17 +191,20 @@ static bool reads_otherwise(const gs_cut *c, uint32_t i)
 }
 
 /* A derivative, a softmax's above all, is a small difference of what is large: rounding is no small part of that. So
- * gradients that edges of the marked cone add to others are not rounded. */
+ * gradients that edges of the marked cone add to others are not rounded, nor what a softmax takes from its scores. */
 static void keep_addends(gs_cut *c)
 {
     const gs_marks *const m = &c->search.marks;
     for (uint32_t k = 0; k < m->count; k++) {
         const gs_node *const n = at(c, m->node[k]);
-        const bool adds = (m->bits[m->node[k]] & GS_CONE_EDGE) != 0 && (n->op == GS_OP_ADD || n->op == GS_OP_SUB);
+        const bool of_edge = (m->bits[m->node[k]] & GS_CONE_EDGE) != 0;
+        const bool adds = of_edge && (n->op == GS_OP_ADD || n->op == GS_OP_SUB);
         for (uint32_t i = 0; adds && i < gs_node_inputs(n); i++) {
             const uint32_t v = at(c, n->in[i])->op == GS_OP_SRC ? at(c, n->in[i])->in[0] : n->in[i];
             c->keep.full[v] |= at(c, v)->type == GS_TYPE_D && v > c->first_gradient;
         }
+        if (of_edge && n->op == GS_OP_EXP && at(c, n->in[0])->op == GS_OP_SUB)
+            c->keep.full[at(c, n->in[0])->in[1]] |= at(c, at(c, n->in[0])->in[1])->type == GS_TYPE_D;
     }
 }
 

@@ -115,7 +115,8 @@ const char *gs_node_table(const gs_node *n)
 uint32_t gs_node_inputs(const gs_node *n)
 {
     const bool more = n->op == GS_OP_DROPOUT || gs_op_classof(n->op) == GS_CLASS_LOSS;
-    return gs_op_inputs(n->op) + more;
+    const bool own = (n->op == GS_OP_LSE_IN || n->op == GS_OP_ATTEND) && n->in[2] != GS_IR_NONE;
+    return own ? 3 : gs_op_inputs(n->op) + more;
 }
 
 void gs_ir_at(gs_ir *ir, uint32_t line, uint32_t column)
@@ -340,6 +341,8 @@ static uint32_t rewrite(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t
             return gs_ir_ternary(to, GS_OP_WHERE, gs_ir_input(to, "in_degree", 1, GS_F32), in[0],
                                  gs_ir_const(to, 0.0f, 1));
     }
+    if (n->op == GS_OP_ADD && (s = gs_ir__attend_own(to, in[0], in[1])) != GS_IR_NONE)
+        return s;
     if (n->op == GS_OP_SUM_IN) {
         s = gs_ir__sum(to, GS_OP_SUM_IN, in[0], true);
         /* With `self` the graph was normal before; folding finds the own row again. */

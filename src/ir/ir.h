@@ -63,7 +63,7 @@ typedef struct gs_node {
                                 * DENSE_OUTER: the first row or column of the parameter's part */
     bool self;                 /* SUM_IN, SUM_OUT of rows: the vertex's own row is added too;
                                 * TYPED: the mean over the edges of each type, not their sum;
-                                * LSE_IN, ATTEND: the softmax is over the vertex itself, too, which is added later;
+                                * LSE_IN, ATTEND once lowered: over the vertex itself, too, which is added later;
                                 * EDGE_MASK: all self loops of a vertex draw the same */
     uint32_t line, column;     /* in the model's text; 0: none */
     char name[GS_IR_NAME_BYTES]; /* INPUT, PARAM: which; else a label for people, or "" */
@@ -108,7 +108,10 @@ const gs_output *gs_ir_output(const gs_ir *ir, uint32_t i);
 uint32_t gs_ir_root(const gs_ir *ir);
 bool gs_ir_differentiated(const gs_ir *ir);
 /* Inputs a node really has: op.h's, and what the program's instruction reads
- * besides (input ids of a dropout, splits of a loss). */
+ * besides (input ids of a dropout, splits of a loss); and, until it is lowered, what a softmax over the vertex itself,
+ * too, has of that:
+ *     m = LSE_IN(s, t, w)    log(sum_in exp(s) + w exp(t)), t the vertex's own score, which counts w times
+ *     ATTEND(m, x, y)        sum_in(exp(s - m) x) + exp(t - m) y, of any LSE_IN m; without y its edges alone */
 uint32_t gs_node_inputs(const gs_node *n);
 /* GS_OK, or the first error of a constructor; its text is gs_last_error(). */
 gs_status gs_ir_status(const gs_ir *ir);
@@ -151,9 +154,9 @@ uint32_t gs_ir_unary(gs_ir *ir, gs_op op, uint32_t a, float alpha);
 uint32_t gs_ir_resize(gs_ir *ir, gs_op op, uint32_t a, uint32_t width);
 /* Columns [first, first + width) of a vertex value. */
 uint32_t gs_ir_part(gs_ir *ir, uint32_t a, uint32_t first, uint32_t width);
-/* Elementwise of three inputs. */
+/* Elementwise of three inputs, LSE_IN and ATTEND over the vertex itself, too. */
 uint32_t gs_ir_ternary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b, uint32_t c);
-/* Elementwise of two inputs, CONCAT, matmul(_t), outer, ATTEND(score, value), LSTM_IN(gates' input, weight). */
+/* Elementwise of two inputs, CONCAT, matmul(_t), outer, ATTEND(lse, value), LSTM_IN(gates' input, weight). */
 uint32_t gs_ir_binary(gs_ir *ir, gs_op op, uint32_t a, uint32_t b);
 uint32_t gs_ir_dropout(gs_ir *ir, uint32_t a, float p, uint32_t site);
 /* The mask that drops elements of a value of edges: 0 with probability p, else 1 / (1 - p);
@@ -181,9 +184,12 @@ gs_status gs_ir_rewrite(gs_ir *ir, gs_ir_rewriter fn, void *context);
 /* Folds, and takes the work that depends on one end only off the edges: a value of type S
  * becomes SRC(vertex value), factors of the destination leave the sum, sums of terms are split. What
  * really depends on both ends stays a value of type E under its sum. sum(softmax(s) x)
- * becomes ATTEND(s, x), products with W[e.type] become SPLIT_IN and one product. A matrix product of a value of both
- * ends, which cannot leave the edges, becomes DENSE, but for what of it is of one end. */
+ * becomes ATTEND(LSE_IN(s), x), products with W[e.type] become SPLIT_IN and one product. A matrix product of a value
+ * of both ends, which cannot leave the edges, becomes DENSE, but for what of it is of one end. */
 gs_status gs_ir_normalise(gs_ir *ir);
+/* The last pass over a graph, its gradients included: softmaxes over the vertex itself, too, become softmaxes over
+ * edges and arithmetic on rows, and the first input of each ATTEND its scores, as programs have it. */
+gs_status gs_ir_lower(gs_ir *ir);
 
 /* Adds the mean loss over the training vertices on the root (inputs
  * "labels", of that type at rest, and "split"), then the

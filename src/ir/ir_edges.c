@@ -216,20 +216,23 @@ static uint32_t times(gs_ir *ir, uint32_t a, uint32_t b)
     return a == GS_IR_NONE ? b : b == GS_IR_NONE ? a : gs_ir_binary(ir, GS_OP_MUL, a, b);
 }
 
-/* exp(s - lse_in(s)), which is softmax(s) over the in-edges; spread over heads or not. */
-static bool is_softmax(const gs_ir *ir, uint32_t value)
+/* The LSE_IN m of the softmax exp(s - m), s the score of its edges or, with `own`, of the vertex itself; spread over
+ * heads or not. GS_IR_NONE: the value is none. */
+static uint32_t softmax_of(const gs_ir *ir, uint32_t value, bool own)
 {
-    const gs_node *n = gs_ir_node(ir, value), *d, *lse;
+    const gs_node *n = gs_ir_node(ir, value), *d, *m;
     if (n->op == GS_OP_EXPAND)
         n = gs_ir_node(ir, n->in[0]);
     if (n->op != GS_OP_EXP)
-        return false;
+        return GS_IR_NONE;
     d = gs_ir_node(ir, n->in[0]);
     if (d->op != GS_OP_SUB)
-        return false;
-    lse = gs_ir_node(ir, d->in[1]);
-    return lse->op == GS_OP_LSE_IN && lse->in[0] == d->in[0];
+        return GS_IR_NONE;
+    m = gs_ir_node(ir, d->in[1]);
+    return m->op == GS_OP_LSE_IN && m->in[own] == d->in[0] ? d->in[1] : GS_IR_NONE;
 }
+
+static bool is_softmax(const gs_ir *ir, uint32_t value) { return softmax_of(ir, value, false) != GS_IR_NONE; }
 
 static bool split(gs_ir *ir, uint32_t value, gs_terms *out);
 
@@ -538,35 +541,53 @@ static uint32_t factors(gs_ir *ir, uint32_t value, uint32_t *out, uint32_t count
     return count;
 }
 
-/* ATTEND for a softmax among the factors of t.o * t.e; GS_IR_NONE where there is none. */
-static uint32_t attend(gs_ir *ir, gs_term t)
+/* The factor of `value` that is a softmax, of the LSE_IN m where that is not GS_IR_NONE; *rest becomes its product with
+ * all others. GS_IR_NONE: there is none. */
+static uint32_t softmax_factor(gs_ir *ir, uint32_t value, bool own, uint32_t m, uint32_t *rest)
 {
-    uint32_t f[MAX_FACTORS], rest = at_end(ir, t.o, true), score, heads, width, y;
-    const uint32_t count = factors(ir, t.e, f, 0);
-    uint32_t soft = 0;
-    gs_node n, sum;
+    uint32_t f[MAX_FACTORS], soft = 0;
+    const uint32_t count = factors(ir, value, f, 0);
 
-    while (soft < count && !is_softmax(ir, f[soft]))
+    while (soft < count && (softmax_of(ir, f[soft], own) == GS_IR_NONE ||
+                            (m != GS_IR_NONE && softmax_of(ir, f[soft], own) != m)))
         soft++;
     if (soft == count || count == MAX_FACTORS)
         return GS_IR_NONE;
     for (uint32_t k = 0; k < count; k++)
         if (k != soft)
-            rest = times(ir, rest, f[k]);
-    if (rest == GS_IR_NONE || gs_ir_node(ir, rest)->type == GS_TYPE_P)
+            *rest = times(ir, *rest, f[k]);
+    return f[soft];
+}
+
+/* ATTEND for a softmax among the factors of t.o * t.e; GS_IR_NONE where there is none. */
+static uint32_t attend(gs_ir *ir, gs_term t)
+{
+    uint32_t rest = at_end(ir, t.o, true);
+    const uint32_t soft = softmax_factor(ir, t.e, false, GS_IR_NONE, &rest);
+
+    if (soft == GS_IR_NONE || rest == GS_IR_NONE || gs_ir_node(ir, rest)->type == GS_TYPE_P)
         return GS_IR_NONE;
-    n = *gs_ir_node(ir, f[soft]);
-    width = n.width;
-    if (n.op == GS_OP_EXPAND)
-        n = *gs_ir_node(ir, n.in[0]);
-    heads = n.width;
-    score = gs_ir_node(ir, n.in[0])->in[0];
+    const uint32_t m = softmax_of(ir, soft, false), heads = gs_ir_node(ir, m)->width;
+    const uint32_t width = gs_ir_node(ir, soft)->width;
     if (gs_ir_node(ir, rest)->width % heads != 0) /* a scalar, the same for all heads */
         rest = gs_ir_resize(ir, GS_OP_EXPAND, rest, heads);
-    sum = gs_ir__blank(GS_OP_ATTEND, score, rest);
-    sum.self = gs_ir_node(ir, gs_ir_node(ir, n.in[0])->in[1])->self; /* its LSE_IN's */
-    y = gs_ir__make(ir, sum);
+    const uint32_t y = gs_ir_binary(ir, GS_OP_ATTEND, m, rest);
     return gs_ir_node(ir, y)->width < width ? gs_ir_resize(ir, GS_OP_EXPAND, y, width) : y;
+}
+
+uint32_t gs_ir__attend_own(gs_ir *ir, uint32_t a, uint32_t b)
+{
+    const uint32_t y[2] = {a, b};
+
+    for (uint32_t k = 0; k < 2; k++) {
+        const gs_node n = *gs_ir_node(ir, y[k]);
+        uint32_t rest = GS_IR_NONE;
+        if (n.op == GS_OP_ATTEND && n.in[2] == GS_IR_NONE && gs_ir_node(ir, y[1 - k])->width == n.width &&
+            softmax_factor(ir, y[1 - k], true, n.in[0], &rest) != GS_IR_NONE && rest != GS_IR_NONE &&
+            gs_ir_node(ir, rest)->width == n.width)
+            return gs_ir_ternary(ir, GS_OP_ATTEND, n.in[0], n.in[1], rest);
+    }
+    return GS_IR_NONE;
 }
 
 /* Is `on`, or something that is made of it, below value i? Where there is too much to look at, it is. */
@@ -731,4 +752,67 @@ uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool softmax)
     if (total != GS_IR_NONE && gs_ir_node(ir, total)->width != width)
         return gs_ir_resize(ir, GS_OP_EXPAND, total, width);
     return total;
+}
+
+/* ---- the vertex's own score ---------------------------------------------- */
+
+#define LEAST_REST 1e-12f /* of a vertex with fewer than 10^12 self loops, all of which are there */
+
+/* An LSE_IN in the graph being made: its scores, and what the edges' softmax and the vertex's own weigh in it;
+ * GS_IR_NONE: it is of edges alone. */
+typedef struct gs_lowered {
+    uint32_t score, edges, own;
+} gs_lowered;
+
+/* From the larger of the two on, so that nothing overflows: exact, and safe where there are no edges (lse = -inf) or,
+ * where w is below 0, only loops. A vertex of a batch's last hop has loops, but no edges: what it gets is looked at by
+ * nobody, but must be a number, as it is multiplied by a gradient of 0. */
+static uint32_t lower_lse(gs_ir *to, const uint32_t *in, gs_lowered *l)
+{
+    const uint32_t lse = gs_ir_sum(to, GS_OP_LSE_IN, in[0], true), most = gs_ir_binary(to, GS_OP_MAX, lse, in[1]);
+    const uint32_t edges = gs_ir_unary(to, GS_OP_EXP, gs_ir_binary(to, GS_OP_SUB, lse, most), 0);
+    const uint32_t own = gs_ir_unary(to, GS_OP_EXP, gs_ir_binary(to, GS_OP_SUB, in[1], most), 0);
+    uint32_t all = gs_ir_binary(to, GS_OP_ADD, edges, gs_ir_binary(to, GS_OP_MUL, own, in[2]));
+
+    if (gs_ir_node(to, in[2])->op != GS_OP_CONST)
+        all = gs_ir_binary(to, GS_OP_MAX, all, gs_ir_const(to, LEAST_REST, 1));
+    l->edges = gs_ir_binary(to, GS_OP_DIV, edges, all);
+    l->own = gs_ir_binary(to, GS_OP_DIV, own, all);
+    return gs_ir_binary(to, GS_OP_ADD, most, gs_ir_unary(to, GS_OP_LOG, all, 0));
+}
+
+/* Rows times what their heads weigh. */
+static uint32_t weighed(gs_ir *to, uint32_t rows, uint32_t heads)
+{
+    if (gs_ir_node(to, heads)->width > 1)
+        heads = gs_ir_resize(to, GS_OP_EXPAND, heads, gs_ir_node(to, rows)->width);
+    return gs_ir_binary(to, GS_OP_MUL, rows, heads);
+}
+
+static uint32_t lower(gs_ir *to, const gs_ir *from, uint32_t i, const uint32_t *in, void *context)
+{
+    const gs_node *const n = gs_ir_node(from, i);
+    gs_lowered *const all = context, *const l = &all[n->op == GS_OP_ATTEND ? n->in[0] : i];
+    gs_node sum = gs_ir__blank(GS_OP_ATTEND, l->score, in[1]);
+
+    if (n->op == GS_OP_LSE_IN) {
+        *l = (gs_lowered){in[0], GS_IR_NONE, GS_IR_NONE};
+        return n->in[2] == GS_IR_NONE ? gs_ir_like(to, n, in) : lower_lse(to, in, l);
+    }
+    if (n->op == GS_OP_EXP && softmax_of(from, i, true) != GS_IR_NONE)
+        return all[softmax_of(from, i, true)].own;
+    if (n->op != GS_OP_ATTEND)
+        return gs_ir_like(to, n, in);
+    sum.self = l->edges != GS_IR_NONE;
+    const uint32_t y = gs_ir__make(to, sum), edges = sum.self ? weighed(to, y, l->edges) : y;
+    return n->in[2] == GS_IR_NONE ? edges : gs_ir_binary(to, GS_OP_ADD, edges, weighed(to, in[2], l->own));
+}
+
+gs_status gs_ir_lower(gs_ir *ir)
+{
+    GS_FREED gs_lowered *const l = gs_calloc((size_t)ir->nodes + 1, sizeof(*l));
+
+    GS_NEED(l != NULL, "%s: no memory for the model's graph", ir->source);
+    GS_TRY(gs_ir_rewrite(ir, lower, l));
+    return gs_ir_rewrite(ir, NULL, NULL); /* what nothing asks for goes */
 }

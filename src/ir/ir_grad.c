@@ -373,28 +373,42 @@ static void through_matmul(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
         gs_ir_error(t->ir, GS_EUNSUPPORTED, "%s has no derivative", gs_op_name(n->op));
 }
 
-/* softmax(score) as a value of edges, from what is kept of it. */
-static uint32_t softmax_again(const gs_tape *t, uint32_t score, bool self)
+/* exp(s - m): what a score weighs in the softmax that m is of. */
+static uint32_t weight(const gs_tape *t, uint32_t s, uint32_t m)
 {
-    const uint32_t lse = gs_ir_sum(t->ir, GS_OP_LSE_IN, score, self);
-    return un(t, GS_OP_EXP, bin(t, GS_OP_SUB, score, lse));
+    return un(t, GS_OP_EXP, bin(t, GS_OP_SUB, s, m));
 }
 
-/* y = sum(p x) with p = softmax(s): dx = p g, ds = p (g x - g y), the products summed within each
- * head (FlashAttention, section 3.1, with one row of scores a vertex). */
+static uint32_t spread(const gs_tape *t, uint32_t p, uint32_t width)
+{
+    return t->ir->node[p].width == 1 ? p : gs_ir_resize(t->ir, GS_OP_EXPAND, p, width);
+}
+
+/* y = sum(p x) with p = exp(s - m): dx = p g, ds = p (g x), and dm = -(g y), the products summed within each
+ * head. With what comes of dm, ds = p (g x - g y) (FlashAttention, section 3.1, with one row of scores a vertex). The
+ * vertex's own row is as one more edge's. */
 static void through_attend(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
 {
-    const uint32_t s = n->in[0], x = n->in[1], heads = t->ir->node[s].width;
-    const uint32_t p = softmax_again(t, s, n->self);
-    uint32_t gx, gy;
+    const uint32_t m = n->in[0], x = n->in[1], own = n->in[2], heads = t->ir->node[m].width;
+    const uint32_t s = t->ir->node[m].in[0], own_s = t->ir->node[m].in[1], p = weight(t, s, m);
 
-    if (t->needs[x])
-        flow_on_edges(t, x, mul(t, heads == 1 ? p : gs_ir_resize(t->ir, GS_OP_EXPAND, p, n->width), g));
-    if (!t->needs[s])
-        return;
-    gx = gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, x), heads);
-    gy = gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, i), heads);
-    flow_on_edges(t, s, mul(t, p, bin(t, GS_OP_SUB, gx, gy)));
+    flow_on_edges(t, x, mul(t, spread(t, p, n->width), g));
+    if (t->needs[s])
+        flow_on_edges(t, s, mul(t, p, gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, x), heads)));
+    if (own != GS_IR_NONE) {
+        const uint32_t q = weight(t, own_s, m);
+        flow(t, own, mul(t, spread(t, q, n->width), g));
+        flow(t, own_s, mul(t, q, gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, own), heads)));
+    }
+    if (t->needs[m])
+        flow(t, m, un(t, GS_OP_NEG, gs_ir_resize(t->ir, GS_OP_FOLD, mul(t, g, i), heads)));
+}
+
+static void through_lse(gs_tape *t, uint32_t m, const gs_node *n, uint32_t g)
+{
+    flow_on_edges(t, n->in[0], mul(t, weight(t, n->in[0], m), g));
+    if (n->in[1] != GS_IR_NONE)
+        flow(t, n->in[1], mul(t, weight(t, n->in[1], m), mul(t, n->in[2], g)));
 }
 
 /* The gradient goes to the edges that attain the extreme, in equal parts (as torch's amax). */
@@ -447,7 +461,7 @@ static void through_edges(gs_tape *t, uint32_t i, const gs_node *n, uint32_t g)
         through_attend(t, i, n, g);
         return;
     case GS_OP_LSE_IN:
-        flow_on_edges(t, a, mul(t, softmax_again(t, a, n->self), g));
+        through_lse(t, i, n, g);
         return;
     case GS_OP_LSTM_IN:
         through_lstm(t, n, g);

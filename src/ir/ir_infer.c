@@ -1,4 +1,6 @@
 /* ir_infer.c - graph type and width of a new node, from its inputs. */
+#include <assert.h>
+
 #include "ir/ir_internal.h"
 
 static bool all_there(const gs_node *n)
@@ -310,6 +312,7 @@ static bool infer_edge(gs_ir *ir, gs_node *n)
         gs_ir_error(ir, GS_EFORMAT, "attend: %u scores for values of width %u", a->width, b->width);
         return false;
     }
+    assert(gs_node_inputs(n) < 3 || n->op == GS_OP_LSE_IN || ir->node[n->in[2]].width == n->width);
     n->type = n->op == GS_OP_SRC ? GS_TYPE_S : by_type ? GS_TYPE_E : GS_TYPE_D;
     return true;
 }

@@ -42,6 +42,9 @@ uint32_t gs_ir__sum(gs_ir *ir, gs_op op, uint32_t value, bool attend);
 /* The sum over in-edges of `value` where it is the gradient of a softmax's scores, times what does not depend on node
  * `gradient`: as what the pass that attends can add up, too, in place of a pass of its own. Else GS_IR_NONE. */
 uint32_t gs_ir__sum_of_scores(gs_ir *ir, uint32_t value, uint32_t gradient);
+/* a + b where one is an ATTEND and the other what its softmax weighs the vertex itself, times something: one ATTEND.
+ * Else GS_IR_NONE. */
+uint32_t gs_ir__attend_own(gs_ir *ir, uint32_t a, uint32_t b);
 /* A vertex value that is 0 everywhere, of width 1, which folding leaves alone. */
 uint32_t gs_ir__zeros(gs_ir *ir);
 /* ir_edges.c: x @ W[type of the edge] as a value of edges. */

@@ -40,7 +40,6 @@ typedef struct gs_model_config {
     uint32_t bases;                /* of matrices by edge type; 0 is GS_MODEL_BASES */
     uint32_t edge_types;           /* of the graph; 0 is 1 */
     bool edge_weights;             /* the graph has some; else `e.weight` is the constant 1 */
-    bool unexpanded;               /* some vertices have none of their in-edges here, but their degrees and loops */
     bool edge_coefficients;        /* what edges weigh is no matter of the text, and `edge_weights` is false: each
                                     * term of a sum or mean over edges, and of a softmax, counts so often, which
                                     * estimates it from a part of the edges */

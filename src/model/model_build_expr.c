@@ -237,7 +237,6 @@ static uint32_t build_matmul(gs_builder *b, const gs_expr *e, uint32_t a)
 /* Reductions over the in-edges, and over the vertex itself where the text says so. */
 
 #define FAR 1e30f /* below all scores, and finite also when some are added */
-#define LEAST_REST 1e-12f /* of a vertex with fewer than 10^12 self loops, all of which are there */
 
 /* Values at the vertex itself, so far: scratch of value_at_self(). */
 typedef struct gs_at_self {
@@ -321,6 +320,11 @@ static uint32_t remember_soft(gs_builder *b, uint32_t edge, uint32_t self)
     return edge;
 }
 
+static uint32_t share_of(gs_builder *b, uint32_t score, uint32_t lse)
+{
+    return gs_ir_unary(b->ir, GS_OP_EXP, bin(b, GS_OP_SUB, score, lse), 0);
+}
+
 /* Is a value of edges made of this operator, or of vertices' values that are? */
 static bool is_made_of(gs_builder *b, uint32_t value, gs_op op)
 {
@@ -385,20 +389,16 @@ static uint32_t build_even_softmax(gs_builder *b, bool self)
     return remember_soft(b, p, self ? p : GS_IR_NONE);
 }
 
-/* softmax over the in-edges is exp(s - lse). With the vertex itself, whose score is t, and its L
- * self loops counted once: q = sigmoid(t - lse) is its share beside all the edges, and
- *     at the vertex   q / (1 - L q),
- *     at an edge      exp(s - lse) (1 - q) / (1 - L q);
- * exact, and safe where there are no edges (lse = -inf: q = 1) or only loops (q <= 1 / (L + 1)). Loops that differ from
- * the vertex's own edge have scores so low that they do not count, and L is 0. A vertex of a batch's last hop has L
- * without its edges: what it gets is looked at by nobody, but must be a number, as it is multiplied by a gradient of
- * 0. */
+/* softmax over the in-edges is exp(s - m), m the log-sum-exp of their scores s. With the vertex itself its own score t
+ * is among them as often as its L self loops, which are edges, leave it to be: 1 - L times. So all of these count once,
+ * and at the vertex the share is exp(t - m). Loops that differ from the vertex's own edge have scores so low that they
+ * do not count, and L is 0. */
 static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
 {
     gs_ir *ir = b->ir;
     const bool differ = self && loops_differ(b, score);
     const uint32_t own = score;
-    uint32_t lse, p, t, q, r, rest;
+    uint32_t lse, t, times;
 
     if (score == GS_IR_NONE)
         return score;
@@ -407,20 +407,13 @@ static uint32_t build_softmax(gs_builder *b, uint32_t score, bool self)
     if (differ)
         score = away_from_loops(b, score, -FAR);
     if (b->config->edge_coefficients)
-        score = gs_ir_binary(ir, GS_OP_ADD, score, gs_ir_unary(ir, GS_OP_LOG, gs_ir_weight(ir), 0));
-    lse = gs_ir_sum(ir, GS_OP_LSE_IN, score, self);
-    p = gs_ir_unary(ir, GS_OP_EXP, gs_ir_binary(ir, GS_OP_SUB, score, lse), 0);
+        score = bin(b, GS_OP_ADD, score, gs_ir_unary(ir, GS_OP_LOG, gs_ir_weight(ir), 0));
     if (!self)
-        return p;
+        return share_of(b, score, gs_ir_sum(ir, GS_OP_LSE_IN, score, false));
     t = value_at_self(b, own);
-    q = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, t, lse), 0);
-    r = gs_ir_unary(ir, GS_OP_SIGMOID, gs_ir_binary(ir, GS_OP_SUB, lse, t), 0);
-    rest = gs_ir_binary(ir, GS_OP_SUB, gs_model__number(b, 1.0f),
-                        gs_ir_binary(ir, GS_OP_MUL, differ ? gs_model__number(b, 0.0f) : gs_model__loops(b), q));
-    if (b->config->unexpanded && b->config->self_loops)
-        rest = gs_ir_binary(ir, GS_OP_MAX, rest, gs_model__number(b, LEAST_REST));
-    p = gs_ir_binary(ir, GS_OP_MUL, gs_ir_binary(ir, GS_OP_DIV, r, rest), p);
-    return remember_soft(b, p, gs_ir_binary(ir, GS_OP_DIV, q, rest));
+    times = bin(b, GS_OP_SUB, gs_model__number(b, 1.0f), differ ? gs_model__number(b, 0.0f) : gs_model__loops(b));
+    lse = gs_ir_ternary(ir, GS_OP_LSE_IN, score, t, times);
+    return remember_soft(b, share_of(b, score, lse), share_of(b, t, lse));
 }
 
 /* Edges that a mean runs over; a vertex without any gets 0, as in PyG. */

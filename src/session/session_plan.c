@@ -438,7 +438,6 @@ static gs_status add_pass(gs_session *s, const gs_model *model, const char *name
         .bases = o->bases,
         .edge_types = info->edge_types,
         .edge_weights = info->weights && !o->ignore_edge_weights, .edge_features = info->edge_features,
-        .unexpanded = s->config.batch != NULL && s->config.batch->hops > 0,
         .edge_coefficients = s->config.batch != NULL && s->config.batch->coefficients,
         .act = o->activation,
         .dropout = (float)o->dropout,

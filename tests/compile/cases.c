@@ -26,7 +26,7 @@ test_graph *graph_new(uint32_t n, uint32_t m, uint32_t features, uint32_t classe
     for (int k = 0; k < ID_COUNT; k++)
         g->store[k] = a[k] = calloc((size_t)n * (k == ID_FEATURES ? features : 1), sizeof(double));
     for (uint32_t e = 0; e < m; e++) {
-        src[e] = draw(seed, e, 0) % (n - 2); /* the last two vertices are isolated */
+        src[e] = draw(seed, e, 0) % (n - 2); /* the last two vertices have no edges */
         dst[e] = draw(seed, e, 1) % (n - 2);
         if (e % 7 == 3) { /* doubled edge */
             src[e] = src[e - 1];
@@ -34,6 +34,8 @@ test_graph *graph_new(uint32_t n, uint32_t m, uint32_t features, uint32_t classe
         }
         if (self_loops && e % 5 == 0) /* every tenth of them twice */
             dst[e] = src[e] = (e % 10 == 0 && e > 0) ? src[e - 5] : src[e];
+        if (self_loops && e < 2) /* but two of the last one to itself */
+            dst[e] = src[e] = n - 1;
         if (!self_loops && src[e] == dst[e])
             dst[e] = (dst[e] + 1) % (n - 2);
         type[e] = draw(seed, e, 5) % TEST_TYPES;

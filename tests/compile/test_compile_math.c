@@ -347,6 +347,21 @@ static void test_math__edges_that_are_dropped(void **state)
                4, 4);
 }
 
+/* Shares of a softmax over the vertex, too, as weights and otherwise, in sums with the vertex and without. */
+static void test_math__softmaxes_over_the_vertex_too(void **state)
+{
+    check_text(*state,
+               "layer t(h[a]) -> [b]:\n"
+               "  param w[b, a], q[b, a]\n"
+               "  x = h @ w'\n"
+               "  y = h @ q'\n"
+               "  p = softmax(u.x - v.y, self)\n"
+               "  r = softmax(leaky_relu(dot(u.x, v.y), 0.2), self)\n"
+               "  k = sum(p * u.x, self) + sum(p * v.y * u.y, self) + sum(p * u.y) + sum(sqrt(p) * u.x, self)\n"
+               "  return k + sum(r * u.x, self) * y + sum(r * u.y) + sum(tanh(r * u.x), self) + sum(r, self) * x\n",
+               4, 4);
+}
+
 /* GraphSAGE's concatenation, all layers' inputs side by side, and a GRU with torch's packed weights. */
 static void test_math__columns_side_by_side(void **state)
 {
@@ -433,6 +448,8 @@ int main(void)
                                         gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__values_of_both_ends, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__edges_that_are_dropped, gs_test_temp_setup, gs_test_temp_teardown),
+        cmocka_unit_test_setup_teardown(test_math__softmaxes_over_the_vertex_too, gs_test_temp_setup,
+                                        gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__columns_side_by_side, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__norms, gs_test_temp_setup, gs_test_temp_teardown),
         cmocka_unit_test_setup_teardown(test_math__gradients_do_not_depend_on_a_texts_form, gs_test_temp_setup,

@@ -320,7 +320,7 @@ static void test_stages__attention_keeps_one_number_a_head(void **state)
     /* Forward: one pass over the edges, which also adds up what the scores' gradient by destination is made of: the
      * rows, and the number 1, times the slope of the score. Backward: one pass by source, and of the softmax only the
      * log-sum-exp is read. Where the score is no sum of numbers, its gradient has rows, and a pass. Vertices add up
-     * columns of products: a score's two with parameters, in three stages, and three with the gradient. */
+     * columns of products: a score's two with parameters, in three stages, three with the gradient, and one again. */
     static const uint32_t widths[] = {12, 12, 2};
     const test_case t = {.model = "gat", .layers = 1, .in = 10, .classes = 6, .heads = 2, .dropout = 0.5f},
                     rows = {.model = "gatv2", .layers = 1, .in = 10, .classes = 6, .heads = 2};
@@ -343,7 +343,7 @@ static void test_stages__attention_keeps_one_number_a_head(void **state)
     }
     assert_int_equal(passes, 2);
     assert_int_equal(attends, 3);
-    assert_int_equal(folds, 9);
+    assert_int_equal(folds, 10);
     gs_program_free(p);
     gs_assert_ok(compile_case(other, &rows, "train"));
     passes = 0;
@@ -355,8 +355,9 @@ static void test_stages__attention_keeps_one_number_a_head(void **state)
 
 static void test_stages__attention_gathers_a_gradient_once(void **state)
 {
-    /* By source, an edge needs its target's gradient for its operand and for its score: of the rows and the rows times
-     * what the target weighs its neighbours by, it reads one. GATv2's score has rows of the target, too. */
+    /* By source, an edge needs its target's gradient, once, and three numbers a head: its score's part, the softmax's
+     * normaliser, and what is taken from all scores' gradients. GATv2's score has rows of the target in place of the
+     * first. An edge that may be dropped knows its ends. */
     static const char *const models[] = {"gat", "gatv2"};
     (void)state;
     for (size_t m = 0; m < 2 * GS_ARRAY_LEN(models); m++) {
@@ -366,11 +367,15 @@ static void test_stages__attention_gathers_a_gradient_once(void **state)
         uint32_t passes = 0;
         gs_assert_ok(compile_case(p, &t, "train"));
         for (uint32_t s = 0; s < p->stages; s++) {
-            uint32_t wide = 0;
-            for (uint32_t r = 0; r < p->stage[s].edge_regs; r++)
+            uint32_t wide = 0, heads = 0;
+            for (uint32_t r = 0; r < p->stage[s].edge_regs; r++) {
                 wide += p->stage[s].edge_reg[r].kind == GS_EDGE_OPERAND && p->stage[s].edge_reg[r].width > 2;
-            if (p->stage[s].direction == 1 && p->stage[s].sums > 0)
+                heads += p->stage[s].edge_reg[r].kind == GS_EDGE_OPERAND && p->stage[s].edge_reg[r].width == 2;
+            }
+            if (p->stage[s].direction == 1 && p->stage[s].sums > 0) {
                 assert_int_equal(wide, 1 + m / 2);
+                assert_int_equal(heads, 3 - m / 2);
+            }
             passes += p->stage[s].direction == 1 && p->stage[s].sums > 0;
         }
         assert_int_equal(passes, 2);

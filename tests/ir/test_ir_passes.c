@@ -55,7 +55,8 @@ static void say(const gs_ir *ir, uint32_t i, char *out, size_t cap)
         snprintf(out, cap, "%s", n->name[0] != 0 ? n->name : gs_op_name(n->op));
     else {
         snprintf(out, cap, "%s%s(", gs_op_name(n->op), n->self ? "_self" : "");
-        for (uint32_t k = 0; k < gs_op_inputs(n->op); k++) {
+        const uint32_t inputs = gs_op_classof(n->op) == GS_CLASS_EDGE ? gs_node_inputs(n) : gs_op_inputs(n->op);
+        for (uint32_t k = 0; k < inputs; k++) {
             used = strlen(out);
             if (k > 0)
                 snprintf(out + used, cap - used, ", ");
@@ -216,16 +217,56 @@ static void test_edges__softmax_under_a_sum_is_attention(void **state)
     uint32_t score = bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.s), g.n1);
     (void)state;
     check_sum(&g, bin(&g, GS_OP_MUL, softmax(&g, score), un(&g, GS_OP_SRC, g.x)),
-              "attend(add(in_degree, src(s)), src(x))");
+              "attend(lse_in(add(in_degree, src(s))), src(x))");
     g = graph_new(false); /* 2 heads of 2: the scores are spread; y_v leaves */
     score = gs_ir_resize(g.ir, GS_OP_FOLD, bin(&g, GS_OP_MUL, un(&g, GS_OP_SRC, g.x), g.y), 2);
     check_sum(&g, bin(&g, GS_OP_MUL, gs_ir_resize(g.ir, GS_OP_EXPAND, softmax(&g, score), 4),
                       bin(&g, GS_OP_MUL, g.y, un(&g, GS_OP_SRC, g.x))),
-              "mul(y, attend(fold(mul(y, src(x))), src(x)))");
+              "mul(y, attend(lse_in(fold(mul(y, src(x)))), src(x)))");
     g = graph_new(false); /* twice the same attention is one */
     score = bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, g.s), g.n1);
     check_sum(&g, bin(&g, GS_OP_MUL, bin(&g, GS_OP_MUL, softmax(&g, score), num(&g, 3)), un(&g, GS_OP_SRC, g.x)),
-              "mul(3, attend(add(in_degree, src(s)), src(x)))");
+              "mul(3, attend(lse_in(add(in_degree, src(s))), src(x)))");
+}
+
+/* The vertex's own share times a value, with a factor for each head and one for all, goes with the edges' shares; one
+ * of another softmax stays a term. Lowered, both are row operators around the softmax of edges, whose normaliser,
+ * which no gradient asks for here, is not made. */
+static void test_edges__a_vertex_attends_to_itself(void **state)
+{
+    (void)state;
+    for (int other = 0; other < 2; other++) {
+        graph g = graph_new(false);
+        const uint32_t x2 = gs_ir_part(g.ir, g.x, 0, 2), y2 = gs_ir_part(g.ir, g.y, 0, 2);
+        const uint32_t score = bin(&g, GS_OP_ADD, un(&g, GS_OP_SRC, x2), y2), t = bin(&g, GS_OP_ADD, x2, y2);
+        const uint32_t m = gs_ir_ternary(g.ir, GS_OP_LSE_IN, score, t, bin(&g, GS_OP_SUB, num(&g, 1), g.s));
+        const uint32_t m2 = other ? gs_ir_ternary(g.ir, GS_OP_LSE_IN, score, t, num(&g, 1)) : m;
+        const uint32_t p = un(&g, GS_OP_EXP, bin(&g, GS_OP_SUB, score, m));
+        const uint32_t q = bin(&g, GS_OP_MUL, un(&g, GS_OP_EXP, bin(&g, GS_OP_SUB, t, m2)), un(&g, GS_OP_STEP, x2));
+        const uint32_t all = sum_of(&g, bin(&g, GS_OP_MUL, gs_ir_resize(g.ir, GS_OP_EXPAND, p, 4),
+                                            un(&g, GS_OP_SRC, g.x)));
+        const uint32_t own = bin(&g, GS_OP_MUL, g.x, bin(&g, GS_OP_MUL, g.s, gs_ir_resize(g.ir, GS_OP_EXPAND, q, 4)));
+        uint32_t attends = 0, terms = 0, shares = 0;
+        gs_ir_add_output(g.ir, GS_OUTPUT_LOGITS, bin(&g, GS_OP_ADD, all, own), GS_IR_NONE);
+        gs_assert_ok(gs_ir_normalise(g.ir));
+        if (!other)
+            check(&g, gs_ir_root(g.ir),
+                  "attend(lse_in(add(part(y), src(part(x))), add(part(x), part(y)), sub(1, s)), src(x), "
+                  "mul(expand(step(part(x))), mul(x, s)))");
+        gs_assert_ok(gs_ir_lower(g.ir));
+        for (uint32_t i = 0; i < gs_ir_count(g.ir); i++) {
+            const gs_node *const n = gs_ir_node(g.ir, i);
+            assert_true(n->op != GS_OP_ATTEND || gs_ir_node(g.ir, n->in[0])->type == GS_TYPE_E);
+            assert_true((n->op != GS_OP_ATTEND && n->op != GS_OP_LSE_IN) || (n->self && n->in[2] == GS_IR_NONE));
+            attends += n->op == GS_OP_ATTEND;
+            terms += n->op == GS_OP_LOG;
+            shares += n->op == GS_OP_DIV;
+        }
+        assert_int_equal(attends, 1);
+        assert_int_equal(shares, 2); /* of all edges, and the vertex's own */
+        assert_int_equal(terms, 0); /* the normaliser itself nothing asks for */
+        gs_ir_free(g.ir);
+    }
 }
 
 static void test_edges__typed_products_are_one_after_sums_by_type(void **state)
@@ -364,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_edges__work_of_one_end_leaves),
         cmocka_unit_test(test_edges__values_of_both_ends_stay),
         cmocka_unit_test(test_edges__softmax_under_a_sum_is_attention),
+        cmocka_unit_test(test_edges__a_vertex_attends_to_itself),
         cmocka_unit_test(test_edges__typed_products_are_one_after_sums_by_type),
         cmocka_unit_test(test_edges__products_that_cannot_leave_are_dense),
         cmocka_unit_test(test_edges__products_of_one_end_are_added_there),
