@@ -7,7 +7,6 @@
  *   loss, differentiate                                        (ir/ir_grad.c)
  *   lower       a vertex's own score leaves its softmax        (ir/ir_edges.c)
  *   hoist       what needs no parameter is computed once       (compile_hoist.c)
- *   share       p (q r) as (p q) r where edges read r anyway   (compile_move.c)
  *   holders     largest values of products are known by who has them, if wished (compile_move.c)
  *   undo        x from x / s, instead of storing both          (compile_move.c)
  *   cut         stages                                         (compile_cut.c)
@@ -304,8 +303,6 @@ static gs_status run_passes(gs_ir *ir, gs_ir **setup, const gs_program *program,
     if (setup != NULL && *setup != NULL)
         show(options, "computed once", *setup);
     show(options, k.gradients ? "products moved; loss and gradients" : "products moved", best);
-    if (!options->no_move)
-        GS_TRY(gs_compile__share_rows(best, options));
     GS_TRY(gs_compile__undo_quotients(best, options));
     gs_ir_swap(ir, best);
     show(options, "as it is cut into stages", ir);

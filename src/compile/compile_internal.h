@@ -219,9 +219,6 @@ gs_status gs_compile__hoisted_name(const gs_ir *ir, uint32_t node, char *name, s
 /* On a finished graph: values that can be had back from an array of theirs over a scalar
  * are, where that moves fewer bytes. */
 gs_status gs_compile__undo_quotients(gs_ir *ir, const gs_compile_options *options);
-/* On a finished graph: rows times a number, which edges read beside the rows themselves, are multiplied on the edges,
- * where that moves fewer bytes. */
-gs_status gs_compile__share_rows(gs_ir *ir, const gs_compile_options *options);
 
 /* ---- compile_emit.c: a cut graph to stages of a program ---- */
 

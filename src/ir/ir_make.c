@@ -111,7 +111,7 @@ static uint32_t fold_sub(gs_ir *ir, const gs_node *n)
 
 /* (p q) b = p (q b) where q b is there already: scalars p, q, and a wide b. The
  * wide product is then an array that is stored once instead of two. Not on edges: they may gather the rows of b
- * for something else, too (gs_compile__share_rows). */
+ * for something else, too. */
 static uint32_t fold_known_product(gs_ir *ir, uint32_t a, uint32_t b)
 {
     const gs_node n = *at(ir, a);
