@@ -6,7 +6,6 @@
 #include "device/cpu/cpu.h"
 
 #define GS_CPU_STEP_REGS 4
-#define GS_CPU_INNER_STEPS 8u
 
 /* Which rows of a temporary register's memory a thread uses. A temporary that no other run reads needs rows of its own
  * for as long as its thread is busy with a part or a strip: the thread takes the same few rows each time, which so stay
@@ -42,8 +41,6 @@ typedef struct gs_cpu_run {
     uint64_t partial;        /* floats of a lot's partial sums */
     uint32_t cheap_end;      /* first of a sequence without products: the step after it ... */
     uint32_t block_rows;     /* ... and the rows at a time that stay in the second-level cache */
-    uint32_t inner_end;      /* first of a few of those, none of which adds up its rows: the step after them ... */
-    uint32_t inner_rows;     /* ... and the rows at a time that stay in the first-level cache; all for one that does */
 } gs_cpu_run;
 
 /* An instruction with everything looked up. Pointers are those of row 0. */

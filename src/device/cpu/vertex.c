@@ -17,7 +17,7 @@
 #include "device/cpu/steps.h"
 #include "device/cpu/cpu.h"
 
-#define PART_ROWS 256u /* reaches 95 % of the speed of whole tiles (64 -> 64 and wider) */
+#define PART_ROWS 512u /* no less than a block of cheap steps takes */
 #define STRIP_LEAST 128u
 #define STRIP_MOST 1024u
 #define STRIP_STEP 16u /* a cache line of numbers */
@@ -247,18 +247,12 @@ static void fail(tile *t)
     t->failed = true;
 }
 
-/* Steps [first, end) on a block, a few of them on a few of its rows at a time. */
+/* Steps [first, end) on a block. */
 static void run_block(const tile *t, uint32_t first, uint32_t end, const share *part, uint32_t row, uint32_t rows)
 {
-    const gs_cpu_step *const step = t->cpu->step, *s[GS_CPU_INNER_STEPS];
-    gs_cpu_step copy[GS_CPU_INNER_STEPS];
-    for (uint32_t i = first; i < end; i = step[i].run.inner_end) {
-        const uint32_t steps = step[i].run.inner_end - i, some = step[i].run.inner_rows;
-        for (uint32_t k = 0; k < steps; k++)
-            s[k] = seen(t, &step[i + k], part, &copy[k]);
-        for (uint32_t r = 0; r < rows; r += some)
-            for (uint32_t k = 0; k < steps; k++)
-                run_cheap(t, s[k], part, row + r, GS_MIN(some, rows - r));
+    for (uint32_t i = first; i < end; i++) {
+        gs_cpu_step copy;
+        run_cheap(t, seen(t, &t->cpu->step[i], part, &copy), part, row, rows);
     }
 }
 
