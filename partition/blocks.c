@@ -306,8 +306,7 @@ static gs_status add_reverses(gs_part_blocks *b, gs_part_job *job)
     if (job->ranks > 1)
         GS_TRY(gs_ranks_sum_u64(sums, 2));
     gs_sort_free(b->edges_by_end);
-    b->edges_by_end = reversed;
-    reversed = NULL;
+    b->edges_by_end = GS_HANDED_OVER(reversed);
     b->edges += sums[1];
     b->symmetric = sums[0] == 0;
     return GS_OK;

@@ -88,8 +88,7 @@ gs_status gs_part__npz_open(gs_npz **out, const char *path)
     z->path = path;
     z->zip = unzOpen64(path);
     GS_TRY(z->zip != NULL ? read_directory(z) : damaged(z, "it has no directory at its end"));
-    *out = z;
-    z = NULL;
+    *out = GS_HANDED_OVER(z);
     return GS_OK;
 }
 

@@ -64,8 +64,7 @@ static gs_status find_split(char **out, const char *path)
             continue;
         if (*out != NULL)
             return gs_fail(GS_EFORMAT, "%s: has more than one way to split; move all but one away", split);
-        *out = folder;
-        folder = NULL;
+        *out = GS_HANDED_OVER(folder);
     }
     return GS_OK;
 }

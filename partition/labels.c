@@ -125,8 +125,7 @@ gs_status gs_part__split_draw(uint8_t **split, uint64_t count[3], const gs_part_
         GS_TRY(find_end(&d, i, (uint64_t)llround(GS_MIN(sum, 1.0) * (double)d.candidates)));
     }
     assign(&d, drawn, count);
-    *split = drawn;
-    drawn = NULL; /* now the caller's */
+    *split = GS_HANDED_OVER(drawn);
     return GS_OK;
 }
 
@@ -283,8 +282,7 @@ static gs_status load_rows(int32_t **known, gs_part_input *in, gs_part_job *job)
     if (!w.any)
         return GS_OK;
     in->classes = (uint32_t)columns;
-    *known = taken;
-    taken = NULL; /* now the caller's */
+    *known = GS_HANDED_OVER(taken);
     return GS_OK;
 }
 
@@ -337,8 +335,7 @@ static gs_status load_classes(int32_t **labels, gs_part_input *in, gs_part_job *
         in->classes = (uint32_t)(w.most + 1);
     if (in->classes == 0) /* not one vertex is labelled: no labels */
         return GS_OK;
-    *labels = taken;
-    taken = NULL; /* now the caller's */
+    *labels = GS_HANDED_OVER(taken);
     return GS_OK;
 }
 
@@ -490,7 +487,6 @@ gs_status gs_part__splits_load(uint8_t **split, uint64_t count[3], const gs_part
         GS_TRY(load_split(&w, job));
     }
     if (taken != NULL)
-        *split = taken;
-    taken = NULL; /* now the caller's */
+        *split = GS_HANDED_OVER(taken);
     return GS_OK;
 }

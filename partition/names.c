@@ -76,8 +76,7 @@ gs_status gs_part__names_make(gs_names **out, const gs_part_job *job, const char
     n->slot_key = gs_arena_take(&n->arrays, n->slots, sizeof(*n->slot_key));
     GS_NEED(!n->arrays.is_short, "%s: no memory for the names of vertices", path);
     GS_TRY(gs_unnamed_file_called(&n->fd, &n->runs_path, job->dir, "tmp.names"));
-    *out = n;
-    n = NULL; /* now the caller's */
+    *out = GS_HANDED_OVER(n);
     return GS_OK;
 }
 

@@ -97,8 +97,7 @@ gs_status gs_part__stream_open(gs_stream **out, const char *path, uint64_t memor
         GS_TRY(no_memory(s));
     if (s->how != PLAIN)
         GS_TRY(s->how == GZIP ? begin_gzip(s) : begin_zstandard(s, memory));
-    *out = s;
-    s = NULL; /* now the caller's */
+    *out = GS_HANDED_OVER(s);
     return GS_OK;
 }
 

@@ -70,6 +70,13 @@ static inline void gs_free_at(const void *pointer) { gs_free(*(const void *const
 /* The same of a handle, whose function takes it by value, or NULL: fn_at() for GS_ENDS(). */
 #define GS_ENDS_BY(type, fn) \
     static inline void fn##_at(type *const *handle) { fn(*handle); }
+/* What such a pointer points to, for its new owner: the pointer is NULL then, and nothing of it goes. */
+#define GS_HANDED_OVER(pointer)                  \
+    ({                                           \
+        __typeof__(pointer) handed_ = (pointer); \
+        (pointer) = NULL;                        \
+        handed_;                                 \
+    })
 
 /* ---- arrays that grow -------------------------------------------------- */
 

@@ -73,8 +73,7 @@ gs_status gs_sort_make(gs_external_sort **out, const gs_sort_spec *spec)
     s->spec = *spec;
     GS_TRY(gs_unnamed_file_called(&s->fd, &s->path, spec->dir, spec->name));
     GS_TRY(make_buffers(s));
-    *out = s;
-    s = NULL; /* now the caller's */
+    *out = GS_HANDED_OVER(s);
     return GS_OK;
 }
 

@@ -430,8 +430,7 @@ static gs_status make_dir(char **out, const gs_staging *d)
         gs_temporary_name(name, STAGING_PREFIX);
         snprintf(dir, room, "%s.%s", d->real, name);
         if (mkdirat(d->parent, gs_path_name(dir), 0777) == 0) {
-            *out = dir;
-            dir = NULL;
+            *out = GS_HANDED_OVER(dir);
             return GS_OK;
         }
         if (errno != EEXIST)
@@ -534,8 +533,7 @@ gs_status gs_staging_begin(gs_staging **out, const char *place, const gs_staging
     d->kind = kind;
     d->parent = d->lock = -1;
     GS_TRY(begin(d, place, force));
-    *out = d;
-    d = NULL;
+    *out = GS_HANDED_OVER(d);
     return GS_OK;
 }
 
@@ -595,8 +593,7 @@ static int two_steps(gs_staging *d)
         return err;
     }
     gs_free(d->dir);
-    d->dir = aside;
-    aside = NULL;
+    d->dir = GS_HANDED_OVER(aside);
     return 0;
 }
 

@@ -553,8 +553,7 @@ gs_status gs_batch_devices_open(gs_batch_devices **out, const gs_session_config 
     GS_TRY(read_topology(d, rate, devices, config->options));
     GS_TRY(open_each(d, config, devices, typical));
     GS_TRY(deal_batches(d, rate, config, devices));
-    *out = d;
-    d = NULL;
+    *out = GS_HANDED_OVER(d);
     return GS_OK;
 }
 

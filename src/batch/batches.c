@@ -177,8 +177,7 @@ gs_status gs_batches_open(gs_batches **out, const gs_session_config *config, gs_
     GS_TRY(make_plan(b));
     GS_TRY(count_bytes(b));
     GS_TRY(predict(b));
-    *out = b;
-    b = NULL;
+    *out = GS_HANDED_OVER(b);
     return GS_OK;
 }
 

@@ -116,8 +116,7 @@ gs_status gs_device_open_with(gs_device **out, const gs_device_config *config)
         return st;
     }
     d->ops = *ops;
-    *out = d;
-    d = NULL; /* now the caller's */
+    *out = GS_HANDED_OVER(d);
     return GS_OK;
 }
 

@@ -235,8 +235,7 @@ gs_status gs_exec_open(gs_exec **out, const gs_exec_config *config)
         (!e->bound && ((st = load(e)) != GS_OK || (st = gs_exec__merge_chunks(e)) != GS_OK ||
                        (st = gs_exec__open_direct(e)) != GS_OK)))
         goto done;
-    *out = e;
-    e = NULL;
+    *out = GS_HANDED_OVER(e);
 done:
     gs_exec_close(e);
     return st;

@@ -386,8 +386,7 @@ gs_status gs_io_open(gs_io **out, const gs_io_config *config)
     io->flight_bytes = c.flight_bytes != 0 ? c.flight_bytes : UINT64_MAX;
     GS_TRY(take_tables(io, c.requests));
     GS_TRY(open_backend(io, &c));
-    *out = io;
-    io = NULL; /* now the caller's */
+    *out = GS_HANDED_OVER(io);
     return GS_OK;
 }
 

@@ -165,8 +165,7 @@ gs_status gs_pair_ranks_open(gs_pair_ranks **out, const gs_pair_rank_options *op
         GS_TRY(gs_perceptron_open(&r->perceptron, r->kernels, r->o.width, r->o.threads, 2));
     GS_TRY(open_splits(r));
     GS_NEED(take_memory(r), "no memory for ranks of pairs");
-    *out = r;
-    r = NULL;
+    *out = GS_HANDED_OVER(r);
     return GS_OK;
 }
 

@@ -239,8 +239,7 @@ gs_status gs_sampler_open(gs_sampler **sampler, const gs_adjacency *in, const gs
     GS_TRY(check_limits(s));
     if ((s->law->facts.reads & GS_SAMPLER_READS_COVERAGE) != 0 && options->coverage > 0)
         GS_TRY(gs_saint__cover(s));
-    *sampler = s;
-    s = NULL; /* now the caller's */
+    *sampler = GS_HANDED_OVER(s);
     return GS_OK;
 }
 

@@ -358,8 +358,7 @@ static gs_status open_again(choosing *c)
 static void take(choosing *c, gs_session **s, const candidate *x)
 {
     gs_session_close(c->s);
-    c->s = *s;
-    *s = NULL;
+    c->s = GS_HANDED_OVER(*s);
     c->best = *x;
     c->s->variant = c->best.variant;
 }

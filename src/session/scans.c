@@ -193,8 +193,7 @@ gs_status gs_session_open_store(gs_store **out, const char *dir)
     if (x != NULL && (x->ranks != ranks || x->rank != self))
         return gs_fail(GS_EINVAL, "%s: is shard %u of %u, and this is rank %u of %u; %s", dir, x->rank, x->ranks, self,
                        ranks, x->ranks != ranks ? "start a rank for each shard" : "name the shards in their order");
-    *out = s;
-    s = NULL;
+    *out = GS_HANDED_OVER(s);
     return GS_OK;
 }
 

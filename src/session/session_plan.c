@@ -417,8 +417,7 @@ static gs_status build_pass(gs_ir **out, gs_session *s, const gs_model *model, c
         GS_TRY(gs_ir_add_loss(ir, s->labels.loss, gs_store_array(s->store, GS_ARRAY_LABELS)->dtype));
     if (gradients)
         GS_TRY(gs_ir_differentiate(ir));
-    *out = ir;
-    ir = NULL;
+    *out = GS_HANDED_OVER(ir);
     return GS_OK;
 }
 
@@ -594,8 +593,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
     GS_TRY(compile_model(s));
     GS_TRY(add_pair_params(s));
     GS_TRY(gs_session_add_tables(s, gs_session_keeps_best(s)));
-    *out = s;
-    s = NULL; /* now the caller's */
+    *out = GS_HANDED_OVER(s);
     return GS_OK;
 }
 

@@ -406,8 +406,7 @@ static gs_status load_file(void **out, const char *dir, const char *name, uint64
     GS_TRY(gs_pread_exact(fd, data, bytes, 0, path));
     if (gs_hash64(data, bytes) != checksum)
         return gs_fail(GS_EFORMAT, "%s: checksum mismatch" GS_STORE_DAMAGED, path);
-    *out = data;
-    data = NULL;
+    *out = GS_HANDED_OVER(data);
     return GS_OK;
 }
 
@@ -622,8 +621,7 @@ static gs_status load_store(gs_store **out, const char *dir, bool part)
     GS_TRY(load_table(s, &m));
     GS_TRY(check_extents(s, &m));
     GS_TRY(load_sums(s, &m));
-    *out = s;
-    s = NULL; /* now the caller's */
+    *out = GS_HANDED_OVER(s);
     return GS_OK;
 }
 

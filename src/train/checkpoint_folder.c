@@ -100,8 +100,7 @@ gs_status gs_checkpoint_begin(char **out, const char *path)
     GS_NEED(dir != NULL, "%s: out of memory", path);
     if (mkdir(dir, 0777) != 0)
         return gs_fail_errno(errno, "%s: cannot make the folder", dir);
-    *out = dir;
-    dir = NULL;
+    *out = GS_HANDED_OVER(dir);
     return GS_OK;
 }
 

@@ -450,8 +450,7 @@ static gs_status open_loader(gs_loader **out, const char *store, const gs_train_
     GS_TRY(open_draws(l, store, &o, seeds, ids, count));
     GS_TRY(open_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory()));
     l->epoch = 1;
-    *out = l;
-    l = NULL;
+    *out = GS_HANDED_OVER(l);
     return GS_OK;
 }
 
@@ -488,8 +487,7 @@ gs_status gs_loader_open_rows(gs_loader **out, const char *store, const gs_train
         return gs_fail(GS_ENOMEM, "out of memory for the rows of %lu vertices", vertices);
     GS_TRY(open_named_rows(l, o.host_memory != 0 ? o.host_memory : gs_machine_free_memory()));
     GS_TRY(gs_rows_of_range(l->row_of, l->draws.store, 0, vertices));
-    *out = l;
-    l = NULL;
+    *out = GS_HANDED_OVER(l);
     return GS_OK;
 }
 

@@ -392,8 +392,7 @@ gs_status gs_run_batches_open(gs_run_batches **out, const gs_session_config *con
                     gs_store_get_shard(b->draws.store) == NULL;
     b->may_draw = !config->options->no_draw && b->devices == 1 && gs_batches_per_step_of(config->options) == 1;
     b->traces = config->options->trace != NULL;
-    *out = b;
-    b = NULL;
+    *out = GS_HANDED_OVER(b);
     return GS_OK;
 }
 

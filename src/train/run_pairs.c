@@ -338,8 +338,7 @@ gs_status gs_run_pairs_open(gs_run_pairs **out, const gs_store *store, const gs_
     GS_TRY(p->labelled ? open_labels(p, store, o) : open_batches(p, store, o));
     if (!p->labelled)
         GS_TRY(gs_pair_ranks_open(&p->ranks, &of_ranks));
-    *out = p;
-    p = NULL;
+    *out = GS_HANDED_OVER(p);
     return GS_OK;
 }
 

@@ -181,8 +181,7 @@ gs_status gs_run__folder(char **out, const char *store)
     if (shards && !gs_store_has_shard(dir, self))
         return gs_fail(GS_ENOTFOUND, "%s: there is no shard for rank %u", own, self);
     char **const taken = shards ? &own : &dir;
-    *out = *taken;
-    *taken = NULL;
+    *out = GS_HANDED_OVER(*taken);
     return GS_OK;
 }
 
