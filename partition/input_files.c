@@ -26,12 +26,7 @@ gs_status gs_part__file_open(gs_part_file *f, const char *dir, const char *name,
     GS_NEED((f->path = gs_path_join(dir, name)) != NULL, "%s: no memory for a path", dir);
     if (!required && gs_path_is_absent(f->path))
         return GS_OK;
-    const gs_status st = gs_npy_open_any_order(&f->npy, f->any_order ? &f->transposed : NULL, f->path, 0, UINT64_MAX,
-                                               f->path);
-    if (st != GS_OK) {
-        f->npy.fd = -1;
-        return st;
-    }
+    GS_TRY(gs_npy_open_any_order(&f->npy, f->any_order ? &f->transposed : NULL, f->path, 0, UINT64_MAX, f->path));
     posix_fadvise(f->npy.fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return GS_OK;
 }

@@ -42,13 +42,12 @@ static gs_status open_array(gs_part_file *f, const char *dir, const char *name, 
     char magic[6] = "";
     uint64_t bytes = 0;
     int fd = -1;
-    gs_status st;
 
     GS_NEED((f->path = gs_path_join(dir, name)) != NULL, "%s: no memory for a path", dir);
     if (gs_path_is_absent(f->path))
         return GS_OK;
     GS_TRY(gs_file_open_read(&fd, &bytes, f->path));
-    st = gs_pread_exact(fd, magic, GS_MIN(bytes, sizeof(magic)), 0, f->path);
+    const gs_status st = gs_pread_exact(fd, magic, GS_MIN(bytes, sizeof(magic)), 0, f->path);
     *plain = st == GS_OK && memcmp(magic, "\x93NUMPY", 6) != 0;
     if (*plain) {
         f->npy = (gs_npy){.dtype = GS_F32, .dims = 1, .shape = {bytes / 4, 1}, .data_bytes = bytes, .fd = fd};
@@ -57,9 +56,7 @@ static gs_status open_array(gs_part_file *f, const char *dir, const char *name, 
                                                      "without one is 4 bytes a number", f->path, bytes);
     }
     close(fd);
-    if (st == GS_OK && (st = gs_npy_open(&f->npy, f->path)) != GS_OK)
-        f->npy.fd = -1;
-    return st;
+    return st == GS_OK ? gs_npy_open(&f->npy, f->path) : st;
 }
 
 /* Labels without a header: which types their words could have so far. */

@@ -140,18 +140,13 @@ static gs_status open_member(gs_npz *z, const member *m, int raw)
 
 static gs_status in_place(gs_part_file *f, gs_npz *z, const member *m)
 {
-    gs_status st;
-
     if (m->packed != m->bytes)
         return damaged(z, "an array is stored as it is, and its sizes differ");
     GS_TRY(open_member(z, m, 1));
     const uint64_t offset = unzGetCurrentFileZStreamPos64(z->zip);
     unzCloseCurrentFile(z->zip);
     GS_NEED((f->opened_as = gs_strdup(z->path)) != NULL, "%s: no memory for a path", z->path);
-    st = gs_npy_open_any_order(&f->npy, f->any_order ? &f->transposed : NULL, z->path, offset, m->bytes, f->path);
-    if (st != GS_OK)
-        f->npy.fd = -1;
-    return st;
+    return gs_npy_open_any_order(&f->npy, f->any_order ? &f->transposed : NULL, z->path, offset, m->bytes, f->path);
 }
 
 static gs_status unpack_pieces(gs_made *made, gs_npz *z, const member *m, gs_part_job *job, void *piece)

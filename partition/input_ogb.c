@@ -85,23 +85,21 @@ static void warn_of_rest(const gs_part_input *in, const gs_part_job *job, const 
 /* The one number of an array that has one for each graph; 0 where there is none. */
 static gs_status npz_count(uint64_t *out, gs_npz *z, gs_part_job *job, const char *name)
 {
-    gs_part_file f = {.npy.fd = -1};
+    GS_ENDS(gs_part__file_close) gs_part_file f = {.npy.fd = -1};
     char raw[8];
     int64_t v = 0;
-    gs_status st = gs_part__npz_array(&f, z, job, name);
 
-    if (st == GS_OK && f.npy.fd >= 0) {
+    GS_TRY(gs_part__npz_array(&f, z, job, name));
+    if (f.npy.fd >= 0) {
         if (f.npy.shape[0] * f.npy.shape[1] != 1 || !gs_part__is_integer(f.npy.dtype))
-            st = gs_fail(GS_EFORMAT, "%s: counts %lu graphs; a store holds one", f.path, f.npy.shape[0]);
-        else if ((st = gs_npy_read_rows(&f.npy, raw, 0, 1, f.path)) == GS_OK) {
-            gs_part__to_i64(&v, raw, f.npy.dtype, 1);
-            if (v < 1)
-                st = gs_fail(GS_EFORMAT, "%s: is %lld, must be at least 1", f.path, (long long)v);
-        }
+            return gs_fail(GS_EFORMAT, "%s: counts %lu graphs; a store holds one", f.path, f.npy.shape[0]);
+        GS_TRY(gs_npy_read_rows(&f.npy, raw, 0, 1, f.path));
+        gs_part__to_i64(&v, raw, f.npy.dtype, 1);
+        if (v < 1)
+            return gs_fail(GS_EFORMAT, "%s: is %lld, must be at least 1", f.path, (long long)v);
     }
-    gs_part__file_close(&f);
     *out = (uint64_t)v;
-    return st;
+    return GS_OK;
 }
 
 /* *z stays NULL where the file is not there; *path is the caller's. */

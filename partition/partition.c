@@ -217,8 +217,6 @@ static gs_status compare_ranks(const run *r)
 
 static gs_status read_graph(run *r)
 {
-    gs_status st;
-
     GS_TRY(gs_part__input_parse(&r->in, &r->job));
     GS_TRY(gs_part__job_plan(&r->job, r->in.vertices, r->in.edges, least_buffers(&r->in)));
     GS_TRY(gs_part__labels_load(&r->labels, &r->in, &r->job));
@@ -230,13 +228,11 @@ static gs_status read_graph(run *r)
     r->job.split = r->split;
     r->job.train = r->split_count[0];
     r->job.labelled = r->split_count[0] + r->split_count[1] + r->split_count[2];
-    st = gs_part__blocks_make(&r->blocks, &r->job, &r->in);
-    if (st == GS_OK && r->in.both_ways && !r->blocks.symmetric)
-        st = gs_fail(GS_EFORMAT,
-                     "%s: lists an edge in the line of one of its ends alone, or with another weight at the other; the "
-                     "edges of this format have no direction",
-                     r->in.path);
-    return st;
+    GS_TRY(gs_part__blocks_make(&r->blocks, &r->job, &r->in));
+    if (r->in.both_ways && !r->blocks.symmetric)
+        return gs_fail(GS_EFORMAT, "%s: lists an edge in the line of one of its ends alone, or with another weight at "
+                       "the other; the edges of this format have no direction", r->in.path);
+    return GS_OK;
 }
 
 /* `count`: of ranks, the edges of each chunk, to be freed. */
@@ -452,11 +448,9 @@ static gs_status write_edge_type_names(run *r, uint32_t types)
 {
     GS_FREED char *text = NULL;
     uint64_t bytes = 0;
-    gs_status st = gs_part__relations_text(r->in.relations, types, &text, &bytes);
 
-    if (st == GS_OK && bytes > 0)
-        st = array_write(r, GS_ARRAY_EDGE_TYPE_NAMES, GS_U8, bytes, fill_text, text);
-    return st;
+    GS_TRY(gs_part__relations_text(r->in.relations, types, &text, &bytes));
+    return bytes > 0 ? array_write(r, GS_ARRAY_EDGE_TYPE_NAMES, GS_U8, bytes, fill_text, text) : GS_OK;
 }
 
 static gs_status write_arrays(run *r)
@@ -464,27 +458,23 @@ static gs_status write_arrays(run *r)
     const uint64_t n = r->in.vertices;
     gs_part_job *const job = &r->job;
     column c = {.input_id = r->order.input_id, .labels = r->labels, .split = r->split, .types = r->in.types};
-    gs_status st = GS_OK;
 
     if (r->labels != NULL && r->in.task != GS_TRAIN_TASK_CLASSIFY)
-        st = gs_part__label_rows_write(job, &r->in, &r->order, &r->array[GS_ARRAY_LABELS], row_memory(job));
+        GS_TRY(gs_part__label_rows_write(job, &r->in, &r->order, &r->array[GS_ARRAY_LABELS], row_memory(job)));
     else if (r->labels != NULL)
-        st = array_write(r, GS_ARRAY_LABELS, GS_I32, n, fill_labels, &c);
-    if (st == GS_OK && r->split != NULL)
-        st = array_write(r, GS_ARRAY_SPLIT, GS_U8, n, fill_split, &c);
-    for (int d = 0; d < 2 && st == GS_OK; d++) {
+        GS_TRY(array_write(r, GS_ARRAY_LABELS, GS_I32, n, fill_labels, &c));
+    if (r->split != NULL)
+        GS_TRY(array_write(r, GS_ARRAY_SPLIT, GS_U8, n, fill_split, &c));
+    for (int d = 0; d < 2; d++) {
         const gs_array_id id = d == 0 ? GS_ARRAY_IN_DEGREE : GS_ARRAY_OUT_DEGREE;
         c.count = r->degrees.count[d] != NULL ? r->degrees.count[d] : r->degrees.count[0];
-        st = array_write(r, id, GS_F32, n, fill_count, &c);
+        GS_TRY(array_write(r, id, GS_F32, n, fill_count, &c));
     }
     c.count = r->degrees.loops;
-    if (st == GS_OK && c.count != NULL)
-        st = array_write(r, GS_ARRAY_LOOPS, GS_F32, n, fill_count, &c);
-    if (st == GS_OK)
-        st = array_write(r, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c);
-    if (st == GS_OK && c.types != NULL)
-        st = array_write(r, GS_ARRAY_VERTEX_TYPE, GS_F32, n, fill_vertex_type, &c);
-    return st;
+    if (c.count != NULL)
+        GS_TRY(array_write(r, GS_ARRAY_LOOPS, GS_F32, n, fill_count, &c));
+    GS_TRY(array_write(r, GS_ARRAY_INPUT_ID, GS_U32, n, fill_id, &c));
+    return c.types != NULL ? array_write(r, GS_ARRAY_VERTEX_TYPE, GS_F32, n, fill_vertex_type, &c) : GS_OK;
 }
 
 /* What ranks have made of their own intervals: chunk tables, of the whole store's files, and degrees. */
@@ -526,7 +516,6 @@ static gs_status write_all(run *r, const gs_part_blocks *b)
 {
     pthread_t thread;
     bool started = false;
-    gs_status st;
 
     GS_TRY(make_tables(r, b));
     if (r->in.form != GS_FORM_NONE && r->job.ranks == 1) {
@@ -538,22 +527,21 @@ static gs_status write_all(run *r, const gs_part_blocks *b)
     gs_part__job_fail(&r->job, write_edges(r, b));
     if (started)
         pthread_join(thread, NULL);
-    if ((st = gs_part__job_result(&r->job)) == GS_OK && r->job.ranks > 1)
-        st = gather_edges(r, b);
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_part__job_result(&r->job));
+    if (r->job.ranks > 1)
+        GS_TRY(gather_edges(r, b));
     if (r->in.form != GS_FORM_NONE && r->job.ranks > 1) /* ranks meet in one thread */
         (void)feature_thread(r);
     GS_TRY(gs_part__job_result(&r->job));
     const double start = gs_now();
     r->links.edge_types = b->edge_types;
-    if ((st = write_arrays(r)) == GS_OK && r->in.relations != NULL)
-        st = write_edge_type_names(r, b->edge_types);
-    if (st == GS_OK)
-        st = gs_part__links_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_TRAIN_LINKS], &r->links,
-                                  row_memory(&r->job));
+    GS_TRY(write_arrays(r));
+    if (r->in.relations != NULL)
+        GS_TRY(write_edge_type_names(r, b->edge_types));
+    GS_TRY(gs_part__links_write(&r->job, &r->in, &r->order, &r->array[GS_ARRAY_TRAIN_LINKS], &r->links,
+                                row_memory(&r->job)));
     r->array_seconds += gs_now() - start;
-    return st;
+    return GS_OK;
 }
 
 /* -- the store ------------------------------------------------------------------------ */

@@ -551,25 +551,24 @@ static gs_status pass_dense(row_job *r)
 static gs_status csr_rows(row_job *r, gs_csr_reader *c)
 {
     uint64_t at = 0, end = 0;
-    gs_status st = gs_csr__bound(c, share_from(r, 0), 0, &end);
 
+    GS_TRY(gs_csr__bound(c, share_from(r, 0), 0, &end));
     at = end;
-    for (uint64_t row = share_from(r, 0); row < share_from(r, 1) && st == GS_OK; row++) {
-        if (row % 4096 == 0 && (st = check_progress(r, row)) != GS_OK)
-            break;
-        if ((st = gs_csr__bound(c, row + 1, at, &end)) != GS_OK)
-            break;
+    for (uint64_t row = share_from(r, 0); row < share_from(r, 1); row++) {
+        if (row % 4096 == 0)
+            GS_TRY(check_progress(r, row));
+        GS_TRY(gs_csr__bound(c, row + 1, at, &end));
         memset(r->row, 0, r->in->features * sizeof(float));
         while (at < end) {
-            if (at >= c->from + c->have && (st = gs_csr__entries(c, at, true)) != GS_OK)
-                return st;
+            if (at >= c->from + c->have)
+                GS_TRY(gs_csr__entries(c, at, true));
             for (const uint64_t to = GS_MIN(end, c->from + c->have); at < to; at++)
                 r->row[c->column[at - c->from]] += c->value[at - c->from];
         }
         if (in_pass(r, r->o->position[row]))
-            st = put_row(r, r->o->position[row], row, r->row);
+            GS_TRY(put_row(r, r->o->position[row], row, r->row));
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status pass_csr(row_job *r)
@@ -637,12 +636,10 @@ static gs_status take_rows(void *context, const uint32_t *records, uint64_t coun
 /* One pass over the input; rows of [low, high) are put. */
 static gs_status read_input(row_job *r)
 {
-    gs_status st;
-
     if (r->in->form == GS_FORM_RANDOM)
         return pass_random(r);
-    st = r->in->form == GS_FORM_CSR ? pass_csr(r) : pass_dense(r);
-    return st == GS_OK && r->post != NULL ? gs_part__post_end(r->post) : st;
+    GS_TRY(r->in->form == GS_FORM_CSR ? pass_csr(r) : pass_dense(r));
+    return r->post != NULL ? gs_part__post_end(r->post) : GS_OK;
 }
 
 /* ---- all passes, and the whole ---------------------------------------------------- */

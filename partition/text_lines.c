@@ -196,17 +196,15 @@ static gs_status step_zstandard(gs_stream *s, unsigned char **at, const unsigned
 /* After a frame only another may come, or, after gzip's, zeros as tar adds them. */
 static gs_status skip_zeros(gs_stream *s)
 {
-    gs_status st = GS_OK;
-
-    while (st == GS_OK && (s->at < s->have || s->offset < s->size)) {
-        if (s->at == s->have && (st = read_packed(s)) != GS_OK)
-            break;
+    while (s->at < s->have || s->offset < s->size) {
+        if (s->at == s->have)
+            GS_TRY(read_packed(s));
         while (s->at < s->have && s->input[s->at] == 0)
             s->at++;
         if (s->at < s->have)
             return s->input[s->at] == 0x1f ? GS_OK : damaged(s, "something else follows them");
     }
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_part__stream_read(gs_stream *s, void *dst, uint64_t bytes, uint64_t *got)

@@ -468,11 +468,9 @@ gs_status gs_threads_check(unsigned threads)
 
 gs_status gs_threads_begin(unsigned threads)
 {
-    const gs_status st = start_and_end(threads);
     atomic_uint there = 0;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(start_and_end(threads));
 #pragma omp parallel num_threads(threads)
     atomic_fetch_add_explicit(&there, 1, memory_order_relaxed);
     return GS_OK;

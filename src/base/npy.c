@@ -279,34 +279,23 @@ static gs_status open_extent(gs_npy *out, bool *transposed, const extent *e, con
 
 gs_status gs_npy_open(gs_npy *out, const char *path)
 {
-    extent e = {.fd = -1};
-    gs_status st;
-
-    if ((st = gs_file_open_read(&e.fd, &e.bytes, path)) == GS_OK)
-        st = open_extent(out, NULL, &e, path);
-    if (st != GS_OK && e.fd >= 0)
-        close(e.fd);
-    return st;
+    return gs_npy_open_any_order(out, NULL, path, 0, UINT64_MAX, path);
 }
 
 gs_status gs_npy_open_any_order(gs_npy *out, bool *transposed, const char *file, uint64_t offset, uint64_t bytes,
                                 const char *path)
 {
-    extent e = {.fd = -1, .offset = offset, .bytes = bytes};
+    GS_CLOSED int fd = -1;
     uint64_t file_bytes = 0;
-    gs_status st;
 
-    if ((st = gs_file_open_read(&e.fd, &file_bytes, file)) == GS_OK) {
-        if (bytes == UINT64_MAX && offset <= file_bytes)
-            e.bytes = file_bytes - offset;
-        if (offset > file_bytes || e.bytes > file_bytes - offset)
-            st = gs_fail(GS_EFORMAT, "%s: ends beyond the end of %s, which is cut short or damaged", path, file);
-        else
-            st = open_extent(out, transposed, &e, path);
-    }
-    if (st != GS_OK && e.fd >= 0)
-        close(e.fd);
-    return st;
+    GS_TRY(gs_file_open_read(&fd, &file_bytes, file));
+    if (bytes == UINT64_MAX && offset <= file_bytes)
+        bytes = file_bytes - offset;
+    if (offset > file_bytes || bytes > file_bytes - offset)
+        return gs_fail(GS_EFORMAT, "%s: ends beyond the end of %s, which is cut short or damaged", path, file);
+    GS_TRY(open_extent(out, transposed, &(extent){.fd = fd, .offset = offset, .bytes = bytes}, path));
+    fd = -1; /* now the caller's */
+    return GS_OK;
 }
 
 void gs_npy_close(gs_npy *npy)

@@ -139,17 +139,9 @@ static gs_status check_integer(const gs_option *x, double v)
 
 gs_status gs_options_check_ranges(const gs_train_options *o)
 {
-    gs_status st = GS_OK;
-
-    for GS_OPTION_EACH (x) {
-        if (gs_option_is_text(x))
-            st = check_text(x, o);
-        else if (x->kind >= GS_OPTION_REAL)
-            st = check_real(x, number_of(x, o));
-        else
-            st = check_integer(x, number_of(x, o));
-        if (st != GS_OK)
-            return st;
-    }
+    for GS_OPTION_EACH (x)
+        GS_TRY(gs_option_is_text(x)        ? check_text(x, o)
+               : x->kind >= GS_OPTION_REAL ? check_real(x, number_of(x, o))
+                                           : check_integer(x, number_of(x, o)));
     return GS_OK;
 }

@@ -110,10 +110,9 @@ static gs_status split_stage(gs_program *p, gs_stage *sums, gs_stage *whole, uin
 gs_status gs_program_split(gs_program *p)
 {
     stage_list list;
-    gs_status st = list_begin(&list, p, 2);
+    gs_status st = GS_OK;
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(list_begin(&list, p, 2));
     for (uint32_t s = 0; s < p->stages; s++) {
         list.at[s] = list.stages;
         if (st == GS_OK && can_split(&p->stage[s]) && !is_setup(p, s))

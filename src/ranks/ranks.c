@@ -303,10 +303,9 @@ gs_status gs_ranks_swap(void *out, const uint64_t *sent, void *in, uint64_t *com
     uint64_t table[GS_RANKS_MOST * GS_RANKS_MOST] = {0};
     gs_ranks_message m[2 * GS_RANKS_MOST];
     bool made[2 * GS_RANKS_MOST] = {false};
-    gs_status st;
+    gs_status st = GS_OK;
 
-    if ((st = gs_ranks_gather(table, sent, ranks.count * sizeof(*sent))) != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_gather(table, sent, ranks.count * sizeof(*sent)));
     *all = 0;
     for (uint32_t k = 0; k < ranks.count * ranks.count; k++)
         *all += table[k];
@@ -350,11 +349,10 @@ static gs_status time_round(double *seconds, uint64_t bytes)
     const uint32_t next = (ranks.self + 1) % ranks.count, before = (ranks.self + ranks.count - 1) % ranks.count;
     const gs_ranks_piece all = {0, bytes};
     gs_ranks_message send, receive;
-    gs_status st;
+    gs_status st = GS_OK;
 
-    if ((st = gs_ranks_make(&send, true, next, said_by(0), &all, 1)) != GS_OK ||
-        (st = gs_ranks_make(&receive, false, before, said_by(1), &all, 1)) != GS_OK)
-        return st;
+    GS_TRY(gs_ranks_make(&send, true, next, said_by(0), &all, 1));
+    GS_TRY(gs_ranks_make(&receive, false, before, said_by(1), &all, 1));
     *seconds = INFINITY;
     for (int i = 0; i < TIMES && st == GS_OK; i++) {
         const double begin = gs_now();

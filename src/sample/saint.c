@@ -418,18 +418,17 @@ static void finish(gs_batch *b, const gs_sampler *s, gs_batch_arena *a)
 static gs_status draw(const gs_sample_pass *w, uint32_t first, uint32_t count)
 {
     const gs_sampler *const s = w->s;
-    gs_status st = s->law->draw_vertices(w);
     (void)first;
     (void)count;
 
-    if (st != GS_OK || (st = gs_sample__check_stop(s)) != GS_OK)
-        return st;
+    GS_TRY(s->law->draw_vertices(w));
+    GS_TRY(gs_sample__check_stop(s));
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(w->threads, 1u)) if (w->threads > 1)
     for (uint32_t k = 0; k < w->batches; k++)
         if (!w->batch[k].overflows)
             number_rows(&w->batch[k], s, w->arena[k]);
-    if (w->columns != NULL && (st = read_edges(w)) != GS_OK)
-        return st;
+    if (w->columns != NULL)
+        GS_TRY(read_edges(w));
 #pragma omp parallel for schedule(dynamic) num_threads((int)GS_MAX(w->threads, 1u)) if (w->threads > 1)
     for (uint32_t k = 0; k < w->batches; k++)
         if (!w->batch[k].overflows)

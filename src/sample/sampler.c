@@ -405,12 +405,10 @@ gs_status gs_sampler_draw_group(gs_batch *out, const gs_sampler *s, gs_batch_are
     char line[GS_ERROR_BYTES] = "";
     gs_status worst = GS_OK;
     uint32_t of = UINT32_MAX;
-    gs_status taken;
 
     for (uint32_t k = 0; k < count; k++)
         out[k] = (gs_batch){.epoch = epoch, .number = first + k};
-    if ((taken = take_seeds(out, s, arena, count)) != GS_OK)
-        return taken;
+    GS_TRY(take_seeds(out, s, arena, count));
     if (s->in->columns != NULL)
         return draw_pass(out, s, arena, count, 0, UINT32_MAX, threads);
     threads = GS_MAX(GS_MIN(threads, count), 1u); /* those without a batch would only be in others' way */

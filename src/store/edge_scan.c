@@ -111,14 +111,12 @@ static gs_status view_checked(gs_chunk_view *view, const gs_store *s, gs_window 
         .index_bytes = gs_index_bytes(t), .edges = c->edges, .targets = c->targets, .operands = c->operands,
         .largest = c->largest};
     const void *data = NULL;
-    gs_status st = gs_window__get(w, &data, c->offset, c->length, end);
 
-    if (st != GS_OK)
-        return st;
+    GS_TRY(gs_window__get(w, &data, c->offset, c->length, end));
     if (gs_hash64(data, c->length) != c->checksum)
         return gs_fail(GS_EFORMAT, "%s: chunk (%u, %u) does not match its checksum" GS_STORE_DAMAGED, w->path,
                        at.target, at.operand);
-    st = gs_chunk_view_make(view, data, c->length, &expect, true);
+    gs_status st = gs_chunk_view_make(view, data, c->length, &expect, true);
     if (st == GS_OK && !gs_edge_data_equal(gs_chunk_view_data(view), t->data))
         st = gs_fail(GS_EFORMAT, "its edges carry other data than the store's");
     if (st != GS_OK)

@@ -258,10 +258,8 @@ static gs_status edge_sizes(gs_manifest *m, const gs_store_contents *c, const ch
         m->edge_bytes[1] = m->shared ? 0 : edge_bytes(c->chunks.chunk[1], square);
         return GS_OK;
     }
-    gs_status st = gs_store__file_size(&m->edge_bytes[0], dir, gs_store_edges_name(GS_BY_DEST));
-    if (st == GS_OK && !m->shared)
-        st = gs_store__file_size(&m->edge_bytes[1], dir, gs_store_edges_name(GS_BY_SOURCE));
-    return st;
+    GS_TRY(gs_store__file_size(&m->edge_bytes[0], dir, gs_store_edges_name(GS_BY_DEST)));
+    return m->shared ? GS_OK : gs_store__file_size(&m->edge_bytes[1], dir, gs_store_edges_name(GS_BY_SOURCE));
 }
 
 /* shard.json, for which the manifest is read as others will. */
@@ -468,12 +466,11 @@ static gs_status copy_table(sharding *x, unsigned k)
     GS_FREED char *const from = gs_path_join(gs_store_dir(x->store), name);
     GS_FREED char *const to = gs_path_join(gs_staging_dir(x->staging[x->shard.rank]), name), *data = NULL;
     uint64_t bytes = 0;
-    gs_status st = from == NULL || to == NULL ? gs_fail(GS_ENOMEM, "%s: out of memory", name)
-                                              : gs_file_read_own(&data, &bytes, from, UINT64_MAX - 1);
 
-    if (st == GS_OK)
-        st = write_file(to, data, bytes);
-    return st == GS_OK ? go_on(x, 0) : st; /* tables are little beside the rest, and not in the total */
+    GS_NEED(from != NULL && to != NULL, "%s: out of memory", name);
+    GS_TRY(gs_file_read_own(&data, &bytes, from, UINT64_MAX - 1));
+    GS_TRY(write_file(to, data, bytes));
+    return go_on(x, 0); /* tables are little beside the rest, and not in the total */
 }
 
 static gs_status copy_rank(sharding *x, uint32_t rank)
@@ -505,12 +502,11 @@ static gs_status finish_rank(sharding *x, uint32_t rank)
 gs_status gs_store_check_shards(const char *out, uint32_t ranks, bool force, bool *there)
 {
     GS_ENDS(gs_closedir_at) DIR *const d = opendir(out);
-    gs_status st = GS_OK;
 
     *there = d != NULL;
     if (d == NULL)
         return errno == ENOENT ? gs_store_check_outside(out) : gs_fail_errno(errno, "%s: cannot hold shards", out);
-    for (struct dirent *e; st == GS_OK && (e = readdir(d)) != NULL;) {
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
         unsigned number = GS_SHARDS_MOST;
         char name[16];
         sscanf(e->d_name, "%u", &number);
@@ -518,12 +514,12 @@ gs_status gs_store_check_shards(const char *out, uint32_t ranks, bool force, boo
         if (e->d_name[0] == '.' || strstr(e->d_name, ".unfinished.") != NULL)
             continue;
         if (strcmp(name, e->d_name) != 0 || number >= ranks)
-            st = gs_fail(GS_EEXIST, "%s: holds \"%s\", which is none of %u shards; choose another folder, or remove it",
-                         out, e->d_name, ranks);
-        else if (!force)
-            st = gs_fail(GS_EEXIST, "%s: holds a shard %u already; use .force to replace it", out, number);
+            return gs_fail(GS_EEXIST, "%s: holds \"%s\", which is none of %u shards; choose another folder, or remove "
+                           "it", out, e->d_name, ranks);
+        if (!force)
+            return gs_fail(GS_EEXIST, "%s: holds a shard %u already; use .force to replace it", out, number);
     }
-    return st;
+    return GS_OK;
 }
 
 static gs_status check_room_of(const sharding *x, const char *out)
@@ -539,18 +535,16 @@ static gs_status check_room_of(const sharding *x, const char *out)
 
 static gs_status begin_shards(sharding *x, const char *out)
 {
-    gs_status st = GS_OK;
-
-    for (uint32_t r = 0; r < x->job->ranks && st == GS_OK; r++) {
+    for (uint32_t r = 0; r < x->job->ranks; r++) {
         char name[16];
         snprintf(name, sizeof(name), "%u", r);
         GS_NEED((x->place[r] = gs_path_join(out, name)) != NULL, "%s: out of memory", out);
-        st = gs_store_begin(&x->staging[r], x->place[r], x->job->force);
+        GS_TRY(gs_store_begin(&x->staging[r], x->place[r], x->job->force));
         set_rank(x, r);
         for (unsigned k = GS_FILE_DEST; k < GS_STORE_FILES; k++)
             x->total += x->extent[k].bytes;
     }
-    return st == GS_OK ? check_room_of(x, out) : st;
+    return check_room_of(x, out);
 }
 
 static gs_status make_all(sharding *x, const char *out)
@@ -572,17 +566,15 @@ static gs_status describe_store(sharding *x)
     GS_FREED char *text = NULL;
     GS_FREED char *const dir = gs_path_without_slashes(gs_store_dir(x->store));
     uint64_t bytes = 0;
-    gs_status st = path == NULL || dir == NULL ? gs_fail(GS_ENOMEM, "out of memory")
-                                               : gs_file_read_own(&text, &bytes, path, GS_MANIFEST_LIMIT);
 
-    if (st == GS_OK)
-        st = gs_manifest__parse(&x->m, text, bytes, path);
-    if (st == GS_OK)
-        snprintf(x->shard.name, sizeof(x->shard.name), "%s", gs_path_name(dir));
+    GS_NEED(path != NULL && dir != NULL, "out of memory");
+    GS_TRY(gs_file_read_own(&text, &bytes, path, GS_MANIFEST_LIMIT));
+    GS_TRY(gs_manifest__parse(&x->m, text, bytes, path));
+    snprintf(x->shard.name, sizeof(x->shard.name), "%s", gs_path_name(dir));
     x->shard.ranks = x->job->ranks;
     x->shard.store_id = gs_store_get_info(x->store)->id;
     gs_chunk_deal(gs_store_chunks(x->store), x->job->ranks, x->shard.first);
-    return st;
+    return GS_OK;
 }
 
 gs_status gs_store_write_shards(const gs_store *s, const char *out, const gs_shard_job *job)

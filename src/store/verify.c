@@ -313,21 +313,19 @@ static gs_status loops_check(edge_scan *s)
 static gs_status interval_verify(edge_scan *s)
 {
     const uint32_t rows = gs_interval_rows(s->table, s->target);
-    gs_status st = GS_OK;
 
     memset(s->degree, 0, rows * sizeof(*s->degree));
     memset(s->loops, 0, rows * sizeof(*s->loops));
     if (s->info->types != NULL)
-        st = load_said(s, GS_ARRAY_VERTEX_TYPE);
-    for (s->operand = 0; st == GS_OK && s->operand < s->table->parts; s->operand++)
-        if ((st = chunk_verify(s)) != GS_OK)
-            return st;
+        GS_TRY(load_said(s, GS_ARRAY_VERTEX_TYPE));
+    for (s->operand = 0; s->operand < s->table->parts; s->operand++)
+        GS_TRY(chunk_verify(s));
     for (uint32_t r = 0; r < rows; r++)
         s->degree_max = GS_MAX(s->degree_max, s->degree[r]);
-    if (s->direction == GS_BY_DEST && (st = loops_check(s)) != GS_OK)
-        return st;
-    if (s->table->shared && (st = degrees_check(s, GS_ARRAY_OUT_DEGREE)) != GS_OK)
-        return st;
+    if (s->direction == GS_BY_DEST)
+        GS_TRY(loops_check(s));
+    if (s->table->shared)
+        GS_TRY(degrees_check(s, GS_ARRAY_OUT_DEGREE));
     return degrees_check(s, s->direction == GS_BY_DEST ? GS_ARRAY_IN_DEGREE : GS_ARRAY_OUT_DEGREE);
 }
 

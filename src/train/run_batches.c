@@ -581,19 +581,18 @@ static void follow(gs_run_batches *b, uint32_t epoch)
 static gs_status draw(const gs_batch **out, gs_run_batches *b, uint32_t epoch, uint32_t number)
 {
     bool drew;
-    const gs_status st = gs_draws_take(out, &drew, &b->draws, epoch, number);
-    const gs_draws_group *const group = gs_draws_now(&b->draws);
 
-    if (st == GS_OK && drew) {
+    GS_TRY(gs_draws_take(out, &drew, &b->draws, epoch, number));
+    const gs_draws_group *const group = gs_draws_now(&b->draws);
+    if (drew) {
         if (b->followed != group || b->followed_epoch != epoch || b->followed_first != group->first)
             gs_batch_devices_begin(b->engine, group->batch, group->held);
         b->followed = NULL;
         gs_batch_trace_add(&b->trace, (gs_batch_span){.begin = group->began, .end = group->ended, .batch = number,
                                                       .part = GS_BATCH_DRAW});
     }
-    if (st == GS_OK)
-        follow(b, epoch);
-    return st;
+    follow(b, epoch);
+    return GS_OK;
 }
 
 /* Sums of a step's passes. */
