@@ -233,14 +233,17 @@ GS_INLINE void dots_vectors(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *
     const uint32_t edges = f->tile->edges;
     const gs_cpu_rows a = gs_value_rows(f, &s[1].a);
     const float *const by = gs_slot(f, s[1].b.slot);
-    float *const dot = gs_slot(f, s->dst);
+    float *const dot = gs_slot(f, s->dst), *const sums = f->work->sum[s[1].sum].acc;
     gs_vf part[GS_LANES];
     uint32_t e = 0;
 #define EACH _Pragma("GCC unroll 4") for (uint32_t v = 0; v < n; v++)
     for (uint32_t r = 0; r < f->tile->runs; r++) {
         const gs_cpu_edge_run run = f->tile->run[r];
         const float *const own = gs_row(target, run.first);
-        float *const acc = f->work->sum[s[1].sum].acc + (size_t)run.row * n * GS_LANES;
+        float *const acc = sums + (size_t)run.row * n * GS_LANES;
+        const gs_cpu_edge_run *const ahead = gs_run_ahead(f->tile->run, f->tile->runs, r);
+        gs_prefetch(gs_row(target, ahead->first), n);
+        gs_prefetch(sums + (size_t)ahead->row * n * GS_LANES, n);
         gs_vf y[GS_CPU_DOT_VECTORS], sum[GS_CPU_DOT_VECTORS];
         EACH y[v] = gs_load(own + v * GS_LANES);
         EACH sum[v] = gs_load(acc + v * GS_LANES);

@@ -414,19 +414,12 @@ GS_INLINE void chain_row(const chain *k, uint32_t e, uint32_t from, uint32_t col
 #undef AT
 }
 
-/* Columns of a row that is read soon. */
-GS_INLINE void prefetch_row(const float *row, const uint32_t n)
-{
-    for (uint32_t i = 0; i < n * GS_LANES; i += LINE / sizeof(float))
-        __builtin_prefetch(row + i);
-}
-
 /* Rows were brought near while the tile before was computed, and are no longer in the first-level cache. */
 GS_INLINE void chain_rows(const chain *k, uint32_t from, uint32_t columns, const uint32_t n)
 {
     for (uint32_t e = 0; e < k->edges; e++) {
         for (uint32_t i = 0; i < k->gathered && e + ROWS_AHEAD < k->edges; i++)
-            prefetch_row(gs_row(&k->gather[i], e + ROWS_AHEAD) + from, n);
+            gs_prefetch(gs_row(&k->gather[i], e + ROWS_AHEAD) + from, n);
         chain_row(k, e, from, columns, n);
     }
 }
@@ -584,7 +577,7 @@ static void run_sparse(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
     for (uint32_t e = 0; e < f->tile->edges; e++, dst += s->width) {
         const float *const x = gs_row(&a, e);
         if (s->a.form == GS_CPU_EDGE_OPERAND && e + ROWS_AHEAD < f->tile->edges)
-            prefetch_row(gs_row(&a, e + ROWS_AHEAD), (s->a.width + GS_LANES - 1) / GS_LANES);
+            gs_prefetch(gs_row(&a, e + ROWS_AHEAD), (s->a.width + GS_LANES - 1) / GS_LANES);
         find_nonzeros(&z, x, s->a.width, bits == NULL ? NULL : bits + (size_t)e * (s->c.width / 2));
         for (uint32_t i = 0; i < blocks; i++) {
             const uint32_t from = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;

@@ -254,13 +254,10 @@ typedef struct sum_block {
     gs_cpu_rows a, b;
 } sum_block;
 
-/* The row that the run behind this one adds to is on its way: `parts` of them, `stride` apart. */
-GS_INLINE void prefetch_next(const sum_block *k, uint32_t r, size_t stride, const uint32_t parts, const uint32_t n)
+/* A row that a later run adds to is on its way; `acc` is row 0. */
+GS_INLINE void prefetch_sum(const sum_block *k, const float *acc, uint32_t r, const uint32_t n)
 {
-    const float *const acc = k->acc + k->run[GS_MIN(r + 1, k->runs - 1)].row * k->stride;
-    for (uint32_t i = 0; i < parts; i++)
-        for (uint32_t c = 0; c < n * GS_LANES; c += LINE / sizeof(float))
-            __builtin_prefetch(acc + i * stride + c);
+    gs_prefetch(acc + gs_run_ahead(k->run, k->runs, r)->row * k->stride, n);
 }
 
 GS_INLINE gs_vf v_max(gs_vf x, gs_vf y) { return gs_select((x > y) | (x != x), x, y); } /* NaN wins */
@@ -296,7 +293,7 @@ GS_INLINE void sum_vectors(const sum_block *k, const uint32_t n, const sum_form 
         const gs_cpu_edge_run run = k->run[r];
         float *const acc = k->acc + run.row * k->stride;
         gs_vf sum[GS_MOST_VECTORS];
-        prefetch_next(k, r, 0, 1, n);
+        prefetch_sum(k, k->acc, r, n);
         _Pragma("GCC unroll 8") for (uint32_t v = 0; v < n; v++)
             sum[v] = gs_load(acc + (v + 1 < n ? v * GS_LANES : tail));
         for (uint32_t e = run.first; e < run.end; e++) {
@@ -460,7 +457,8 @@ GS_INLINE void held_vectors(const sum_block *k, size_t width, const uint32_t n, 
         const gs_cpu_edge_run run = k->run[r];
         float *const acc = k->acc + run.row * k->stride;
         held h[HELD_VECTORS];
-        prefetch_next(k, r, width, 3, n);
+        for (uint32_t i = 0; i < 3; i++)
+            prefetch_sum(k, k->acc + i * width, r, n);
 #define AT(v) ((v) + 1 < n ? (v) * GS_LANES : tail)
         _Pragma("GCC unroll 4") for (uint32_t v = 0; v < n; v++)
             h[v] = (held){gs_load(acc + AT(v)), gs_load(acc + width + AT(v)), gs_load(acc + 2 * width + AT(v))};
@@ -624,6 +622,9 @@ GS_INLINE void together_vectors(const together *t, const uint32_t n, const bool 
         float *const a_to = a.acc + (size_t)run.row * a.row_step, *const b_to = b.acc + (size_t)run.row * b.row_step;
         float a_sum = *a_to, b_sum = *b_to;
         gs_vf sum[GS_MOST_VECTORS], more[GS_MOST_VECTORS];
+        prefetch_sum(k, t->acc[0], r, n);
+        if (two)
+            prefetch_sum(k, t->acc[1], r, n);
         EACH sum[v] = gs_load(acc + AT(v));
         EACH more[v] = two ? gs_load(other + AT(v)) : gs_splat(0);
         for (uint32_t e = run.first; e < run.end; e++) {

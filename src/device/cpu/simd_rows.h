@@ -129,6 +129,22 @@ GS_INLINE gs_vf gs_load_row(const float *x, size_t at, const bool half)
 
 GS_INLINE const float *gs_row(const gs_cpu_rows *r, size_t e) { return r->p + (size_t)r->at[e] * r->stride; }
 
+#define GS_LINE_FLOATS 16 /* of a cache line */
+#define GS_RUNS_AHEAD 4   /* whose targets' rows are on their way: they are read once, from far */
+
+/* The run of edges so far behind run r, or the last one. */
+GS_INLINE const gs_cpu_edge_run *gs_run_ahead(const gs_cpu_edge_run *run, uint32_t runs, uint32_t r)
+{
+    return &run[r + GS_RUNS_AHEAD < runs ? r + GS_RUNS_AHEAD : runs - 1];
+}
+
+/* `n` vectors that are read soon. */
+GS_INLINE void gs_prefetch(const float *row, const uint32_t n)
+{
+    for (uint32_t i = 0; i < n * GS_LANES; i += GS_LINE_FLOATS)
+        __builtin_prefetch(row + i);
+}
+
 /* The numbers 0, 1, 2, ...: rows that lie one after the other. */
 GS_INLINE gs_cpu_rows gs_rows_in_order(const float *p, uint32_t width)
 {
