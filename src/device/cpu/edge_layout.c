@@ -2,10 +2,10 @@
 #include "base/size.h"
 #include "device/cpu/edge_program.h"
 
-#define TILE_BYTES (48 * GS_KIB) /* slots and gathered rows of a tile: a first-level cache, and a little of the next */
-#define TYPED_BYTES (384 * GS_KIB) /* of a second-level one, with matrices beside */
+#define SLOT_BYTES (48 * GS_KIB)   /* slots of a tile: about a first-level cache */
+#define TILE_BYTES (192 * GS_KIB)  /* slots and gathered rows: a part of a second-level one, */
+#define TYPED_BYTES (384 * GS_KIB) /* a larger one, with matrices beside */
 #define TILE_STEP 8
-#define TILE_MOST 256 /* edges of a tile without typed products */
 
 static void note_last(gs_cpu_edge_plan *plan, const gs_cpu_edge_value *v, uint32_t step)
 {
@@ -211,17 +211,20 @@ static void find_links(gs_cpu_edge_plan *plan, uint32_t lanes)
     }
 }
 
-/* As many edges as leave what a tile needs in a near cache: the first level's, or, where typed products are to be
- * more than an edge or two, the second's. */
-static void choose_tile(gs_cpu_edge_plan *plan)
+static uint64_t slot_bytes(bool products) { return products ? TYPED_BYTES : SLOT_BYTES; }
+
+/* As many edges as leave slots in the first-level cache and rows in the second one, where they were fetched to; all in
+ * that where typed products are to be more than an edge or two. Whole vectors of them, as is_link() wants. */
+static void choose_tile(gs_cpu_edge_plan *plan, uint32_t lanes)
 {
-    const uint64_t room = plan->products ? TYPED_BYTES : TILE_BYTES,
-                   most = plan->products ? GS_CPU_TILE_EDGES : TILE_MOST;
-    uint64_t bytes = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
+    const uint64_t slots = 4 * sizeof(uint32_t) + plan->floats * sizeof(float);
+    uint64_t bytes = slots;
     for (uint32_t g = 0; g < plan->gathers; g++)
         bytes += plan->gather[g].bytes;
-    const uint64_t edges = room / bytes / TILE_STEP * TILE_STEP;
-    plan->tile = (uint32_t)GS_MAX(GS_MIN(edges, most), (uint64_t)TILE_STEP);
+    const uint64_t edges = GS_MIN((plan->products ? TYPED_BYTES : TILE_BYTES) / bytes,
+                                  slot_bytes(plan->products) / slots),
+                   step = edges < lanes ? TILE_STEP : GS_MAX(lanes, TILE_STEP);
+    plan->tile = (uint32_t)GS_MAX(GS_MIN(edges / step * step, (uint64_t)GS_CPU_TILE_EDGES), (uint64_t)TILE_STEP);
 }
 
 /* Rows of at least a vector, times a number that is there: kernels_edge_sum.c. */
@@ -239,7 +242,7 @@ void gs_cpu__lay_out_edges(gs_cpu_edge_plan *plan, uint32_t lanes)
     plan->only_rows = has_only_rows(plan, lanes);
     move_sums(plan, lanes);
     place_slots(plan);
-    choose_tile(plan);
+    choose_tile(plan, lanes);
     find_links(plan, lanes);
 }
 
@@ -250,7 +253,6 @@ uint64_t gs_cpu__tile_floats(uint64_t floats, uint64_t edges)
 
 uint64_t gs_cpu__most_tile_floats(uint64_t floats, bool products)
 {
-    const uint64_t room = products ? TYPED_BYTES : TILE_BYTES, most = products ? GS_CPU_TILE_EDGES : TILE_MOST;
     return GS_MAX(gs_cpu__tile_floats(floats, TILE_STEP),
-                  room / sizeof(float) + gs_cpu__tile_floats(0, most));
+                  slot_bytes(products) / sizeof(float) + gs_cpu__tile_floats(0, GS_CPU_TILE_EDGES));
 }

@@ -531,13 +531,13 @@ static void copy_norms(const gs_cpu_edge_frame *f, uint32_t own)
 {
     const gs_stage *const stage = f->plan->l->stage;
     const uint32_t heads = stage->edge_reg[stage->sum[own].score].width;
-    const gs_accumulator *const from = &f->work->sum[own];
+    const gs_accumulator copy = f->work->sum[own], *const from = &copy;
     for (uint32_t k = own + 1; k < stage->sums; k++) {
-        const gs_accumulator *const to = &f->work->sum[k];
-        for (uint32_t r = 0; r < f->tile->runs && gs_same_scores(stage, k, own); r++)
+        const gs_accumulator to = f->work->sum[k];
+        for (uint32_t r = 0, runs = gs_same_scores(stage, k, own) ? f->tile->runs : 0; r < runs; r++)
             for (size_t i = f->tile->run[r].row * (size_t)heads, end = i + heads; i < end; i++) {
-                to->maximum[i] = from->maximum[i];
-                to->norm[i] = from->norm[i];
+                to.maximum[i] = from->maximum[i];
+                to.norm[i] = from->norm[i];
             }
     }
 }
