@@ -578,7 +578,7 @@ static void sum_up(struct sim *s)
     }
     s->over += s->in->topology->across.network ? MEETINGS * s->in->topology->across.meeting : 0;
     s->out.seconds = s->over - s->begin;
-    s->out.stall_seconds = s->out.seconds - most;
+    s->out.stall_seconds = GS_MAX(s->out.seconds - most, 0); /* sums of other orders */
 }
 
 /* As waits point backward, the list's first task that has not begun always may: one walk knows all times. */

@@ -253,6 +253,25 @@ static void test_simulate__chunks_that_are_there_share_a_launch(void **state)
     assert_ms(run(&b).seconds, 10 + (2 + 3 + 3) + (2 + 3) + (2 + 3));
 }
 
+/* Seconds of an epoch are added up in the order of its tasks, those of edges and of vertices each by themselves. */
+static void test_simulate__who_only_computes_waits_for_nothing(void **state)
+{
+    (void)state;
+    struct fixture b;
+    gs_chunk chunk[1] = {{.edges = 1}};
+    fixture_make(&b);
+    b.set.chunk = chunk;
+    b.plan.devices = 1;
+    b.topology = wire;
+    b.cost.seconds[GS_WORK_EDGES][0] = 1.3e-3;
+    for (uint32_t i = 0; i < TASKS; i++) {
+        const uint32_t t = add(&b, i % 3 == 0 ? edges : zero, 0.9 * i, GS_NONE, GS_NONE);
+        b.task[t].sum = i % 3 == 0 ? GS_NONE : 0;
+        assert_true(run(&b).stall_seconds >= 0);
+        assert_ms(run(&b).stall_seconds, 0);
+    }
+}
+
 /* Two ranks: a message of 10 ms takes 0.26 of the thread at each end, and copies take its time, too; a pass ends with
  * three meetings. */
 static void test_simulate__a_rank_has_one_thread_and_meets_others(void **state)
@@ -292,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_simulate__loads_share_the_disk_and_the_wire),
         cmocka_unit_test(test_simulate__computations_are_as_slow_as_their_device),
         cmocka_unit_test(test_simulate__chunks_that_are_there_share_a_launch),
+        cmocka_unit_test(test_simulate__who_only_computes_waits_for_nothing),
         cmocka_unit_test(test_simulate__a_rank_has_one_thread_and_meets_others),
     };
     return cmocka_run_group_tests_name("schedule/simulate", tests, NULL, NULL);
