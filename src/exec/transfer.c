@@ -1,6 +1,7 @@
 /* transfer.c - reads, writes and copies of the plan: handed over, waited for. */
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -96,11 +97,11 @@ static bool reserve(gs_exec_wires *w, const gs_task *t, uint64_t bytes, double r
     return true;
 }
 
-/* Threads wake up late, and computations are short: what was slept too much is taken off the next waits, and each
- * task's span is what the device would have had, so that its share of the speed is what it computed. Time in which
- * other programs had the processor is no slower on a slow device: only what this thread had of it counts. */
-#define PACE_LEAST 200e-6
-
+/* Others may have the processor meanwhile, and computations are short: what was waited too much is taken off the
+ * next waits, and each task's span is what the device would have had, so that its share of the speed is what it
+ * computed. Time in which others had the processor is no slower on a slow device: only what this thread had of it
+ * counts. The thread does not sleep, as a slow processor would not: behind a sleep caches are cold, a computation takes
+ * up to a quarter longer, and that as many times as the device is slow. Who wants the processor has it. */
 bool gs_exec__is_paced(const gs_exec_lane *l)
 {
     return !l->defers && gs_topology_speed(&l->e->wires.topology, l->device) != 1;
@@ -113,9 +114,8 @@ void gs_exec__pace(gs_exec_lane *l, double span[2], double computed)
     span[0] += l->owes;
     l->owes += computed * (1 / speed - 1);
     span[1] += l->owes;
-    if (l->owes < PACE_LEAST)
-        return;
-    sleep_until(span[1]);
+    while (gs_now() < span[1])
+        sched_yield();
     l->owes -= gs_now() - end;
 }
 
