@@ -39,7 +39,8 @@ same()
 }
 figures()
 {
-    sed 's/"seconds": .*"peak_device_bytes": [0-9]*//; s/"[a-z_]*_[bs][a-z]*": [-0-9.e]*, //g' "$work/$1.jsonl"
+    sed -E 's/"seconds": .*"peak_device_bytes": [0-9]*//; s/"(handed_over|[a-z_]*_[bs][a-z]*)": [-0-9.e]*, //g' \
+        "$work/$1.jsonl"
 }
 
 # beside N OPTIONS...: N ranks beside cpu:N with the same network; `by` starts them, and `alone` are options of theirs.
