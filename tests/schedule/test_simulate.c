@@ -263,9 +263,9 @@ static void test_simulate__who_only_computes_waits_for_nothing(void **state)
     b.set.chunk = chunk;
     b.plan.devices = 1;
     b.topology = wire;
-    b.cost.seconds[GS_WORK_EDGES][0] = 1.3e-3;
+    b.cost.seconds[GS_WORK_EDGES][0] = 0.7e-3;
     for (uint32_t i = 0; i < TASKS; i++) {
-        const uint32_t t = add(&b, i % 3 == 0 ? edges : zero, 0.9 * i, GS_NONE, GS_NONE);
+        const uint32_t t = add(&b, i % 3 == 0 ? edges : zero, 0.2 * i, GS_NONE, GS_NONE);
         b.task[t].sum = i % 3 == 0 ? GS_NONE : 0;
         assert_true(run(&b).stall_seconds >= 0);
         assert_ms(run(&b).stall_seconds, 0);
