@@ -133,11 +133,6 @@ gs_status gs_part__split_draw(uint8_t **split, uint64_t count[3], const gs_part_
 
 /* ---- labels that are rows, read once front to back: what are they, is each one a label, which are known? */
 
-/* Properties of all numbers. */
-typedef struct looks {
-    bool whole, truths, number_seen;
-} looks;
-
 /* What is made of a piece's values, which are double or, of whole numbers, int64_t; a failure ends the reading. */
 typedef gs_status piece_fn(void *context, const void *values, uint64_t first, uint64_t rows);
 
@@ -182,7 +177,7 @@ static gs_status each_piece(const gs_part_file *f, gs_part_job *job, bool whole,
 /* ---- which task? ---------------------------------------------------------- */
 
 typedef struct looking {
-    looks seen;
+    bool whole, truths; /* are all numbers so? */
     uint64_t columns;
 } looking;
 
@@ -194,9 +189,8 @@ static gs_status look(void *context, const void *values, uint64_t first, uint64_
     for (uint64_t i = 0; i < rows * w->columns; i++) {
         if (isnan(row[i]))
             continue;
-        w->seen.number_seen = true;
-        w->seen.whole &= floor(row[i]) == row[i]; /* an infinity is its own floor, and is refused later */
-        w->seen.truths &= row[i] == 0 || row[i] == 1;
+        w->whole &= floor(row[i]) == row[i]; /* an infinity is its own floor, and is refused later */
+        w->truths &= row[i] == 0 || row[i] == 1;
     }
     return GS_OK;
 }
@@ -205,7 +199,7 @@ static gs_status look(void *context, const void *values, uint64_t first, uint64_
 static gs_status label_task(gs_train_task *out, const gs_part_file *f, gs_part_job *job)
 {
     const bool integer = gs_part__is_integer(f->npy.dtype);
-    looking w = {.seen = {.whole = true, .truths = true}, .columns = f->npy.shape[1]};
+    looking w = {.whole = true, .truths = true, .columns = f->npy.shape[1]};
 
     if (w.columns == 1 && integer) {
         *out = GS_TRAIN_TASK_CLASSIFY;
@@ -213,8 +207,8 @@ static gs_status label_task(gs_train_task *out, const gs_part_file *f, gs_part_j
     }
     GS_TRY(each_piece(f, job, false, look, &w));
     if (w.columns == 1)
-        *out = w.seen.whole ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS;
-    else if (w.seen.truths)
+        *out = w.whole ? GS_TRAIN_TASK_CLASSIFY : GS_TRAIN_TASK_REGRESS;
+    else if (w.truths)
         *out = GS_TRAIN_TASK_MULTILABEL;
     else if (!integer)
         *out = GS_TRAIN_TASK_REGRESS;
