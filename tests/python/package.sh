@@ -36,11 +36,13 @@ else
     python3 "$source/python/bindings.py" "$source/src/gnnstream.h" python >"$work/gnnstream/_types.py"
     flags=(-std=c++17 -O0 -fPIC -fvisibility=hidden -fno-strict-aliasing -I"$include" -I"$nanobind/include"
            -I"$nanobind/ext/robin_map/include")
-    export CCACHE_BASEDIR=$work CCACHE_NOHASHDIR=1 # the same in another folder is the same
+    export CCACHE_BASEDIR=$work CCACHE_NOHASHDIR=1 # called from its folder, the same in another is the same
     cxx=(g++) && ! command -v ccache >/dev/null || cxx=(ccache g++)
+    pushd "$work" >/dev/null
     "${cxx[@]}" "${flags[@]}" -w -DNB_COMPACT_ASSERTIONS -c "$nanobind/src/nb_combined.cpp" -o "$work/nanobind.o" &
     "${cxx[@]}" "${flags[@]}" -Wall -Wextra -Werror -isystem "$nanobind/include" -I"$source/src" -I"$work" \
         -c "$source/python/engine.cpp" -o "$work/engine.o"
+    popd >/dev/null
     wait $!
     suffix=$(python3 -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
     g++ -shared "$work/engine.o" "$work/nanobind.o" "$library" -Wl,-rpath,"$(dirname "$(readlink -f "$library")")" \
