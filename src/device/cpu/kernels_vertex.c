@@ -716,13 +716,13 @@ void GS_KERNEL(lstm_back)(float *gate, const float *before, const float *cell, c
 
 /* ---- attention's sums at their end ---- */
 
-/* What sums are multiplied by where the norm is no number above 0: -0 without edges, 0 where all scores are -inf, or
- * NaN. */
-static float share_of_nothing(float norm, bool beside)
+/* What sums are multiplied by: one over the norm; where that is no number above 0, -0 without edges, 0 where all scores
+ * are -inf, or NaN. Half the vertices of a graph may have no edges: which do no branch could foresee. */
+static gs_vf shares_of(gs_vf norm, bool beside)
 {
-    if (norm == 0.0f)
-        return signbit(norm) || beside ? 0.0f : NAN;
-    return norm;
+    const gs_vi none = beside ? norm == 0.0f : (gs_vi)norm == INT32_MIN;
+    const gs_vf nothing = gs_select(none, gs_splat(0.0f), gs_splat(NAN));
+    return gs_select(norm > 0.0f, 1.0f / norm, gs_select(norm == 0.0f, nothing, norm));
 }
 
 /* No edges: the sum is 0; the logarithm gives -inf. */
@@ -731,11 +731,18 @@ void GS_KERNEL(finish_attend)(const gs_accumulator *sum, uint32_t rows, uint32_t
     const uint32_t each = width / heads;
     const size_t n = (size_t)rows * heads;
     float *acc = sum->acc;
-    for (size_t i = 0; i < n; i++, acc += each) {
-        const float inverse =
-            sum->norm[i] > 0 ? 1.0f / sum->norm[i] : share_of_nothing(sum->norm[i], sum->beside);
-        for (uint32_t c = 0; c < each; c++)
-            acc[c] *= inverse;
+    for (size_t i = 0; i < n; i += GS_LANES) {
+        const size_t some = n - i < GS_LANES ? n - i : GS_LANES;
+        const gs_vf share = shares_of(gs_load_part(sum->norm + i, some), sum->beside);
+        float by[GS_LANES];
+        if (each == 1) {
+            gs_store_part(acc + i, gs_load_part(acc + i, some) * share, some);
+            continue;
+        }
+        gs_store(by, share);
+        for (size_t k = 0; k < some; k++, acc += each)
+            for (uint32_t c = 0; c < each; c++)
+                acc[c] *= by[k];
     }
     GS_KERNEL(unary)(GS_OP_LOG, sum->norm, sum->norm, n, 0);
     GS_KERNEL(add)(sum->maximum, sum->norm, n);
