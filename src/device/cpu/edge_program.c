@@ -368,7 +368,9 @@ static void begin_rows(gs_sum_kind kind, const gs_accumulator *sum, uint64_t row
 {
     const float neutral = is_largest(kind) ? -INFINITY : is_least(kind) ? INFINITY : 0.0f;
     const uint32_t values = gs_sum_is_held(kind) ? width / 3 : width; /* who has them, and how many, begins at 0 */
-    for (uint64_t r = row; r < row + rows; r++) {
+    if (neutral == 0.0f)
+        memset(sum->acc + row * width, 0, rows * width * sizeof(*sum->acc));
+    for (uint64_t r = row; neutral != 0.0f && r < row + rows; r++) {
         float *const acc = sum->acc + r * width;
         for (uint32_t c = 0; c < values; c++)
             acc[c] = neutral;
