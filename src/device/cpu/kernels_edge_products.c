@@ -223,8 +223,6 @@ void GS_KERNEL(outer)(float *sum, const float *a, uint32_t a_stride, const float
 
 /* ---- of rows at both ends, which are added up, too ---- */
 
-#define DOTS_AHEAD 8 /* edges: their rows came near with the tile, but not all stayed in the first-level cache */
-
 /* dot[e] = an edge's row by its target's, added up as GS_KERNEL(fold) does; and the row, times `by`, is added to the
  * target's sum: it is read once. `n` vectors (a constant) are a row. */
 GS_INLINE void dots_vectors(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s, const gs_cpu_rows *target,
@@ -249,8 +247,8 @@ GS_INLINE void dots_vectors(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *
         EACH sum[v] = gs_load(acc + v * GS_LANES);
         for (e = run.first; e < run.end; e++) {
             const float *const x = gs_row(&a, e);
-            for (uint32_t v = 0; e + DOTS_AHEAD < edges && v < n; v++)
-                __builtin_prefetch(gs_row(&a, e + DOTS_AHEAD) + v * GS_LANES);
+            if (n > 1 && e + GS_ROWS_AHEAD < edges)
+                gs_prefetch(gs_row(&a, e + GS_ROWS_AHEAD), n);
             const gs_vf times = gs_splat(by[e]);
             gs_vf total = {0};
             EACH {

@@ -15,7 +15,6 @@
 #include "device/cpu/simd_rows.h"
 
 #define LINE 64          /* bytes of a cache line */
-#define ROWS_AHEAD 8     /* that are on their way while one is computed */
 #define PREFETCH_EDGES 32 /* at least, between two steps, so that the loops over them are predicted */
 
 /* Where a thread is in its work. */
@@ -418,8 +417,8 @@ GS_INLINE void chain_row(const chain *k, uint32_t e, uint32_t from, uint32_t col
 GS_INLINE void chain_rows(const chain *k, uint32_t from, uint32_t columns, const uint32_t n)
 {
     for (uint32_t e = 0; e < k->edges; e++) {
-        for (uint32_t i = 0; i < k->gathered && e + ROWS_AHEAD < k->edges; i++)
-            gs_prefetch(gs_row(&k->gather[i], e + ROWS_AHEAD) + from, n);
+        for (uint32_t i = 0; i < k->gathered && e + GS_ROWS_AHEAD < k->edges; i++)
+            gs_prefetch(gs_row(&k->gather[i], e + GS_ROWS_AHEAD) + from, n);
         chain_row(k, e, from, columns, n);
     }
 }
@@ -576,8 +575,8 @@ static void run_sparse(const gs_cpu_edge_frame *f, const gs_cpu_edge_step *s)
 
     for (uint32_t e = 0; e < f->tile->edges; e++, dst += s->width) {
         const float *const x = gs_row(&a, e);
-        if (s->a.form == GS_CPU_EDGE_OPERAND && e + ROWS_AHEAD < f->tile->edges)
-            gs_prefetch(gs_row(&a, e + ROWS_AHEAD), (s->a.width + GS_LANES - 1) / GS_LANES);
+        if (s->a.form == GS_CPU_EDGE_OPERAND && e + GS_ROWS_AHEAD < f->tile->edges)
+            gs_prefetch(gs_row(&a, e + GS_ROWS_AHEAD), (s->a.width + GS_LANES - 1) / GS_LANES);
         find_nonzeros(&z, x, s->a.width, bits == NULL ? NULL : bits + (size_t)e * (s->c.width / 2));
         for (uint32_t i = 0; i < blocks; i++) {
             const uint32_t from = vectors * i / blocks * GS_LANES, next = vectors * (i + 1) / blocks * GS_LANES;

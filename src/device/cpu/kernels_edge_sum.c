@@ -614,6 +614,7 @@ GS_INLINE void together_vectors(const together *t, const uint32_t n, const bool 
     const sum_block *const k = &t->k;
     const uint32_t tail = k->columns - GS_LANES;
     const number_sum a = t->number[0], b = t->number[1];
+    const uint32_t edges = k->run[k->runs - 1].end;
 #define AT(v) ((v) + 1 < n ? (v) * GS_LANES : tail)
 #define EACH _Pragma("GCC unroll 4") for (uint32_t v = 0; v < n; v++)
     for (uint32_t r = 0; r < k->runs; r++) {
@@ -629,6 +630,8 @@ GS_INLINE void together_vectors(const together *t, const uint32_t n, const bool 
         EACH more[v] = two ? gs_load(other + AT(v)) : gs_splat(0);
         for (uint32_t e = run.first; e < run.end; e++) {
             const float *const x = gs_row(&k->a, e) + k->from;
+            if (n > 1 && e + GS_ROWS_AHEAD < edges) /* a line comes soon enough by itself */
+                gs_prefetch(gs_row(&k->a, e + GS_ROWS_AHEAD) + k->from, n);
             const gs_vf by = gs_splat(t->by[0][e]), by_other = two ? gs_splat(t->by[1][e]) : gs_splat(0);
             EACH {
                 const gs_vf row = gs_load(x + AT(v));

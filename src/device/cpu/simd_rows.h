@@ -130,6 +130,7 @@ GS_INLINE gs_vf gs_load_row(const float *x, size_t at, const bool half)
 GS_INLINE const float *gs_row(const gs_cpu_rows *r, size_t e) { return r->p + (size_t)r->at[e] * r->stride; }
 
 #define GS_LINE_FLOATS 16 /* of a cache line */
+#define GS_ROWS_AHEAD 8   /* edges: their rows came near with the tile, but few stayed in the first-level cache */
 #define GS_RUNS_AHEAD 4   /* whose targets' rows are on their way: they are read once, from far */
 
 /* The run of edges so far behind run r, or the last one. */
