@@ -66,7 +66,7 @@ typedef struct candidate {
     uint64_t most;       /* of plans that were compared for it, tasks that there might be; 0: as many as for any one */
     bool screens;        /* and they were a few, to compare it with other programs */
     bool cut;            /* more plans might be better */
-    bool moves;          /* an epoch goes to the disk */
+    bool moves;          /* an epoch goes to the disk, or to devices and back */
     bool pruned;         /* rows are left out */
     bool fused;          /* some sums share an edge program */
     bool dealt;          /* to devices that are not alike, in one of several ways */
@@ -207,7 +207,8 @@ static void learn(candidate *x, const gs_session *s)
     x->sets = s->memory.sets;
     x->columns = standing_columns(s->program);
     x->fused = has_fused(s->program);
-    x->moves = pass != NULL && pass->read_bytes + pass->written_bytes > 0;
+    x->moves = pass != NULL &&
+               pass->read_bytes + pass->written_bytes + pass->upload_bytes + pass->download_bytes > 0;
     x->pruned = s->edges.sets > 2;
     if (s->plan == NULL)
         return;
@@ -418,10 +419,10 @@ static bool is_leaner(candidate *x, const candidate *best)
  * the budgets, so theirs differ in nothing that only time is a reason for, but for batches.
  *
  * Sums by type that are computed once stand in memory all the time, wider than the features: products in front of the
- * sums, epoch by epoch, take less (lean). An epoch that goes to the disk may be shorter where values are made again
- * instead of stored (recompute), and one in memory the other way round (keep). Of devices that are not alike, some may
- * make the sums, and others what comes of them (split). Of several that are, each may have a part of the width in place
- * of targets (width). */
+ * sums, epoch by epoch, take less (lean). An epoch that goes to the disk, or over wires, may be shorter where values
+ * are made again instead of stored (recompute), and one in memory the other way round (keep). Of devices that are not
+ * alike, some may make the sums, and others what comes of them (split). Of several that are, each may have a part of
+ * the width in place of targets (width). */
 static bool may_differ(const choosing *c, const candidate *from, choice k)
 {
     gs_variant now = from->variant;
@@ -642,7 +643,7 @@ static void list_choices(choosing *c)
     c->may[HOIST] = c->trains && !o->no_hoist; /* else moves may be those that are best with it, if it is left out */
     c->may[MOVE] = c->trains && !o->no_move;
     c->may[FUSE] = c->trains && !o->no_fuse;
-    c->may[LEAN] = c->may[RECOMPUTE] = c->may[KEEP] = c->trains && !own;
+    c->may[LEAN] = c->trains && !own;
     c->may[WIDTH] = c->trains && gs_session_may_part(s);
     c->may[TYPED] = may_type(s);
     if (o->device_memory == 0) /* one that is a part of the host's is never named */

@@ -75,6 +75,9 @@ refuse 1 'needs at least ([0-9]|1[0-5])M' "$GNNSTREAM" plan "$store" "${few[@]}"
 with stored recomputes false --model sage -- "" &&
     with again recomputes true --model sage -- --no-cache &&
     told 'made again rather than stored, as that was predicted to be faster' && same stored again
+echo '{"switches": [{"devices": 2, "host_bps": 3e8}]}' >"$work/wires.json"
+with wired recomputes true --model sage --device cpu:2 --topology "$work/wires.json" -- "--device-memory 20M" \
+    "--device-memory 16M" "--device-memory 12M" && same stored wired
 with kept keeps true --model gat -- "" &&
     told 'stored rather than made again, as that was predicted to be faster' &&
     with made keeps false --model gat -- --no-cache && same kept made
