@@ -243,6 +243,7 @@ typedef struct slot {
     uint32_t pieces;       /* under way */
     gs_status status;      /* of the first piece that failed */
     int error;
+    uint32_t stripe;       /* its file */
 } slot;
 
 typedef struct slot_list {
@@ -426,6 +427,22 @@ gs_status gs_io_add_file(gs_io *io, uint32_t *index, const char *path, gs_io_mod
     return GS_OK;
 }
 
+gs_status gs_io_add_stripe(gs_io *io, uint32_t file, const char *path)
+{
+    uint32_t index;
+
+    assert(file + io->files[file].stripes + 1 == io->file_count);
+    GS_TRY(gs_io_add_file(io, &index, path, GS_IO_CREATE));
+    io->files[file].stripes++;
+    return GS_OK;
+}
+
+uint64_t gs_io_stripe_bytes(uint64_t bytes, uint32_t files)
+{
+    const uint64_t rounds = gs_div_up(bytes, files * (uint64_t)GS_IO_STRIPE_BYTES);
+    return files == 1 ? bytes : GS_MIN(bytes, rounds * GS_IO_STRIPE_BYTES);
+}
+
 bool gs_io_is_direct(const gs_io *io, uint32_t file)
 {
     assert(file < io->file_count);
@@ -435,7 +452,10 @@ bool gs_io_is_direct(const gs_io *io, uint32_t file)
 gs_status gs_io_set_size(gs_io *io, uint32_t file, uint64_t bytes)
 {
     assert(file < io->file_count);
-    return set_file_size(&io->files[file], bytes);
+    const uint32_t files = io->files[file].stripes + 1;
+    for (uint32_t k = 0; k < files; k++)
+        GS_TRY(set_file_size(&io->files[file + k], gs_io_stripe_bytes(bytes, files)));
+    return GS_OK;
 }
 
 void gs_io__force_buffered(gs_io *io, bool on) { io->test.buffered = on; }
@@ -475,23 +495,40 @@ static uint64_t needed_of(const gs_io_request *r, uint64_t cut, uint64_t bytes)
     return GS_MIN(bytes, r->needed - GS_MIN(r->needed, cut));
 }
 
+/* Where a byte of a file is: which file of those in turn, and the offset there. Returns how many are side by side from
+ * there on. */
+static uint64_t find_stripe(const gs_io *io, uint32_t *file, uint64_t *offset)
+{
+    const uint64_t files = io->files[*file].stripes + 1, stripe = *offset / GS_IO_STRIPE_BYTES;
+    const uint64_t inside = *offset % GS_IO_STRIPE_BYTES;
+
+    if (files == 1)
+        return UINT64_MAX;
+    *file += (uint32_t)(stripe % files);
+    *offset = stripe / files * GS_IO_STRIPE_BYTES + inside;
+    return GS_IO_STRIPE_BYTES - inside;
+}
+
 /* Cuts pending requests while there are pieces to be had: the order of
  * submission is the order in which the device sees them. */
 static void feed(gs_io *io)
 {
     while (io->pending.head != NULL && io->free_pieces.head != NULL) {
         slot *const s = io->pending.head;
-        const uint64_t bytes = GS_MIN(s->request.length - s->cut, io->piece_bytes);
+        uint32_t file = s->request.file;
+        uint64_t offset = s->request.offset + s->cut;
+        const uint64_t stretch = find_stripe(io, &file, &offset);
+        const uint64_t bytes = GS_MIN(GS_MIN(s->request.length - s->cut, io->piece_bytes), stretch);
         if (io->flying > 0 && bytes > io->flight_bytes - GS_MIN(io->flying, io->flight_bytes))
             return;
         gs_io__piece *const p = gs_io__pop(&io->free_pieces);
 
         p->slot = (uint32_t)(s - io->slots);
-        p->file = s->request.file;
+        p->file = file;
         p->fd = io->files[p->file].fd;
         p->write = s->request.write;
         p->tries = 0;
-        p->offset = s->request.offset + s->cut;
+        p->offset = offset;
         p->memory = (char *)s->request.memory + s->cut;
         p->bytes = p->left = bytes;
         p->needed = needed_of(&s->request, s->cut, bytes);
@@ -505,11 +542,12 @@ static void feed(gs_io *io)
     }
 }
 
-static void fail_request(gs_io *io, slot *s, gs_status st, int error)
+static void fail_request(gs_io *io, slot *s, uint32_t file, gs_status st, int error)
 {
     if (s->status == GS_OK) {
         s->status = st;
         s->error = error;
+        s->stripe = file - s->request.file;
     }
     if (s->cut < s->request.length) { /* no more pieces of this one */
         assert(io->pending.head == s);
@@ -528,7 +566,7 @@ static void settle(gs_io *io, gs_io__piece *p)
 
     *(p->write ? &io->counters.written_bytes : &io->counters.read_bytes) += moved;
     if (verdict == GS_IO__FAILED)
-        fail_request(io, s, st, error);
+        fail_request(io, s, p->file, st, error);
     if (verdict == GS_IO__AGAIN && s->status == GS_OK) {
         io->counters.retries++;
         issue(io, p);
@@ -616,6 +654,7 @@ gs_status gs_io_submit(gs_io *io, const gs_io_request *request)
     s->pieces = 0;
     s->status = GS_OK;
     s->error = 0;
+    s->stripe = 0;
     if (gs_io__observer != NULL)
         gs_io__observer(request, false);
     push_slot(&io->pending, s);
@@ -638,7 +677,8 @@ uint32_t gs_io_reap(gs_io *io, gs_io_completion *out, uint32_t max, bool wait)
         slot *const s = pop_slot(&io->done);
         if (gs_io__observer != NULL)
             gs_io__observer(&s->request, true);
-        out[count++] = (gs_io_completion){.tag = s->request.tag, .status = s->status, .error = s->error};
+        out[count++] = (gs_io_completion){.tag = s->request.tag, .status = s->status, .error = s->error,
+                                          .stripe = s->stripe};
         push_slot(&io->free, s);
         io->outstanding--;
     }
@@ -664,7 +704,7 @@ void gs_io_get_counters(const gs_io *io, gs_io_counters *out) { *out = io->count
 
 gs_status gs_io_explain(const gs_io *io, const gs_io_request *request, const gs_io_completion *done)
 {
-    const char *const path = request->file < io->file_count ? io->files[request->file].path : "?";
+    const char *const path = request->file < io->file_count ? io->files[request->file + done->stripe].path : "?";
     const char *const what = request->write ? "write" : "read";
     const unsigned long long bytes = request->length, offset = request->offset;
 

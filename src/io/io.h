@@ -25,6 +25,7 @@
 
 #define GS_IO_DEPTH 64u /* with 1 MiB pieces the best of 4..128 on an NVMe disk (bench/disk/io_sweep) */
 #define GS_IO_PIECE_BYTES (1024u * 1024u)
+#define GS_IO_STRIPE_BYTES GS_IO_PIECE_BYTES /* as long as a piece: shorter ones would cut it */
 
 typedef enum gs_io_backend { GS_IO_AUTO, GS_IO_URING, GS_IO_THREADS } gs_io_backend;
 
@@ -60,6 +61,7 @@ typedef struct gs_io_completion {
     uint64_t tag;
     gs_status status; /* GS_OK, GS_EIO, GS_EFORMAT (file ends inside); text by gs_io_explain() */
     int error;        /* errno, or 0 */
+    uint32_t stripe;  /* which of the files in turn failed: 0, or as gs_io_add_stripe() added them */
 } gs_io_completion;
 
 typedef struct gs_io_counters {
@@ -88,6 +90,11 @@ typedef enum gs_io_mode { GS_IO_READ = 0, GS_IO_WRITE = 1, GS_IO_CREATE = 2, GS_
  * `*index` is for requests. Blocks.
  * GS_ENOTFOUND, GS_EINVAL (neither a file nor a block device), GS_EIO, GS_ENOMEM. */
 gs_status gs_io_add_file(gs_io *io, uint32_t *index, const char *path, gs_io_mode mode);
+/* Makes one more file, over which with those before it the bytes of `file` go in turn, GS_IO_STRIPE_BYTES each, so that
+ * several disks move what is one file to requests. `file` was added last with GS_IO_CREATE, and has no bytes yet. */
+gs_status gs_io_add_stripe(gs_io *io, uint32_t file, const char *path);
+/* Bytes that each of `files` in turn has of `bytes`, at most. */
+uint64_t gs_io_stripe_bytes(uint64_t bytes, uint32_t files);
 /* True where the file is open with O_DIRECT. A file system that takes the flag and then
  * refuses a transfer (EINVAL) turns this to false during the run. */
 bool gs_io_is_direct(const gs_io *io, uint32_t file);

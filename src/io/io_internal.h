@@ -25,6 +25,7 @@ typedef struct gs_io__file {
     int fd;        /* owned */
     bool direct;
     bool writable;
+    uint32_t stripes; /* files after it that its bytes go to in turn */
 } gs_io__file;
 
 /* A stretch of one request, at most piece_bytes long, and what is left of it. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/alloc.h"
@@ -94,6 +95,50 @@ static void writes_arrive_and_read_back(void **state)
     fixture_drain(&b);
     fixture_expect(b.memory, 0, FILE_BYTES, 2);
     assert_int_equal(gs_io_is_direct(b.io, file), direct);
+    fixture_close(&b);
+}
+
+/* A file in three that take stripes in turn: each has its own, a read across them has all, and one that fails is named.
+ * The last stripe is not whole, and no piece ends where a stripe does. */
+static void stripes_go_to_files_in_turn(void **state)
+{
+    enum { FILES = 3, STRIPES = 5 };
+    const uint64_t stripe = GS_IO_STRIPE_BYTES, bytes = STRIPES * stripe - 8 * GS_BLOCK_BYTES;
+    char path[FILES][310];
+    gs_io_completion done;
+    uint32_t ignored;
+    fixture b;
+    fixture_open(&b, *state, 4, 3, 96 * GS_KIB, STRIPES * stripe);
+    const uint32_t file = fixture_add(&b, "striped", GS_IO_CREATE);
+    snprintf(path[0], sizeof(path[0]), "%s", b.path);
+    for (int k = 1; k < FILES; k++) {
+        snprintf(path[k], sizeof(path[k]), "%s.%d", b.path, k);
+        assert_int_equal(gs_io_add_stripe(b.io, file, path[k]), GS_OK);
+    }
+    assert_int_equal(gs_io_set_size(b.io, file, bytes), GS_OK);
+    fixture_fill(b.memory, 0, bytes, 3);
+    fixture_submit(&b, &(gs_io_request){.file = file, .write = true, .length = bytes, .memory = b.memory});
+    fixture_drain(&b);
+    memset(b.memory, 0, bytes);
+    fixture_submit(&b, &(gs_io_request){.file = file, .offset = GS_BLOCK_BYTES, .length = bytes - GS_BLOCK_BYTES,
+                                        .memory = b.memory + GS_BLOCK_BYTES});
+    fixture_drain(&b);
+    fixture_expect(b.memory + GS_BLOCK_BYTES, GS_BLOCK_BYTES, bytes - GS_BLOCK_BYTES, 3);
+    for (uint64_t k = 0; k < STRIPES; k++) { /* by itself, as a file of its own */
+        assert_int_equal(gs_io_add_file(b.io, &ignored, path[k % FILES], GS_IO_READ), GS_OK);
+        const uint64_t there = GS_MIN(stripe, bytes - k * stripe);
+        fixture_submit(&b, &(gs_io_request){.file = ignored, .offset = k / FILES * stripe, .length = there,
+                                            .memory = b.memory});
+        fixture_drain(&b);
+        fixture_expect(b.memory, k * stripe, there, 3);
+    }
+    assert_int_equal(gs_io_stripe_bytes(bytes, FILES), 2 * stripe);
+    assert_int_equal(truncate(path[1], 0), 0);
+    const gs_io_request r = {.file = file, .length = bytes, .memory = b.memory};
+    assert_int_equal(gs_io_submit(b.io, &r), GS_OK);
+    assert_int_equal(gs_io_reap(b.io, &done, 1, true), 1);
+    assert_int_equal(gs_io_explain(b.io, &r, &done), GS_EFORMAT);
+    fixture_expect_text(path[1]);
     fixture_close(&b);
 }
 
@@ -528,6 +573,7 @@ static const struct {
 #define BODY(name, own) {#name, name, own}
     BODY(reads_give_the_bytes_of_the_file, false),
     BODY(writes_arrive_and_read_back, false),
+    BODY(stripes_go_to_files_in_turn, false),
     BODY(many_outstanding_complete_once_each, false),
     BODY(full_table_says_again, false),
     BODY(reap_without_requests_gives_nothing, false),
