@@ -61,7 +61,8 @@ typedef struct gs_train_options {
     const char *logits;     /* .npy, float32 [vertices, classes] of the final weights, in input order */
     const char *metrics;    /* one line of JSON an epoch */
     const char *trace;      /* tasks of the last epoch as Chrome trace events */
-    const char *spill;      /* folder for what does not fit in memory; NULL: inside the store */
+    const char *spill;      /* folder for what does not fit in memory, or several on disks of their own: "A,B"; NULL:
+                             * inside the store */
     const char *spill_type; /* type of the activations that vertex programs of later stages read again: "f32", or
                              * rounded to "bf16", in memory and on disk */
     /* Switches that turn one optimisation off, for measurements. */
@@ -345,8 +346,8 @@ typedef struct gs_train_options {
     X(threads, COUNT, 0, 0, 4096, NOTHING, NULL, COMMON, "--threads", "N", "threads that compute", "all")            \
     X(io_timeout, TIME, 600, 0, 0, NOTHING, "never", RARE, "--io-timeout", "TIME",                                   \
       "end a run where no read, write or launch of a GPU comes back\nfor so long (90s, 10m); 0: never", NULL)        \
-    X(spill, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--spill", "DIR", "folder for what does not fit in memory",      \
-      "inside the store")                                                                                            \
+    X(spill, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--spill", "DIR[,DIR...]",                                       \
+      "folder for what does not fit in memory, or one a disk", "inside the store")                                   \
     X(spill_type, CHOICE, "f32", 0, 0, RESULTS, NULL, RARE, "--spill-type", "f32|bf16",                              \
       "what is kept for later stages may be rounded to", NULL)                                                       \
     X(gather_type, CHOICE, "f32", 0, 0, RESULTS, NULL, RARE, "--gather-type", "f32|bf16",                            \

@@ -203,6 +203,12 @@ bool gs_path_is_same(const char *a, const char *b)
     return stat(a, &s[0]) == 0 && stat(b, &s[1]) == 0 && gs_stat_is_same(&s[0], &s[1]);
 }
 
+bool gs_path_shares_disk(const char *a, const char *b)
+{
+    struct stat s[2];
+    return stat(a, &s[0]) == 0 && stat(b, &s[1]) == 0 && s[0].st_dev == s[1].st_dev;
+}
+
 bool gs_path_is_open_at(const char *path, int fd)
 {
     struct stat now, then;

@@ -54,6 +54,7 @@ bool gs_path_is_dir(const char *path);
 /* Are they of one file? */
 bool gs_stat_is_same(const struct stat *a, const struct stat *b);
 bool gs_path_is_same(const char *a, const char *b); /* which both are there */
+bool gs_path_shares_disk(const char *a, const char *b);
 /* Does the name still lead to what is open at `fd`? */
 bool gs_path_is_open_at(const char *path, int fd);
 /* Bytes that may still be written to the disk that a folder, or an open file, is on; UINT64_MAX where that cannot be

@@ -180,6 +180,8 @@ static gs_status open_files(gs_exec *e, const gs_exec_config *c)
             continue;
         const gs_io_mode mode = e->files.file[f].create ? GS_IO_CREATE : GS_IO_READ;
         GS_TRY(gs_io_add_file(e->files.io, &e->files.io_file[f], e->files.file[f].path, mode));
+        for (char *const *p = e->files.file[f].stripe; p != NULL && *p != NULL; p++)
+            GS_TRY(gs_io_add_stripe(e->files.io, e->files.io_file[f], *p));
         if (e->files.file[f].create)
             GS_TRY(gs_io_set_size(e->files.io, e->files.io_file[f], e->plan->spill.total));
     }

@@ -27,6 +27,7 @@ typedef struct gs_exec gs_exec;
 typedef struct gs_exec_file {
     const char *path;     /* NULL: an array that is wholly resident or not in the store */
     bool create;          /* of the run's own (spilled) arrays, which have places in it: made now */
+    char *const *stripe;  /* more paths, which its bytes go to in turn, up to a NULL; NULL: none */
     const uint64_t *sums; /* checksums of blocks, or NULL */
     uint64_t sum_bytes;   /* bytes a block */
     uint64_t bytes;       /* without padding */

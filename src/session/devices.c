@@ -68,8 +68,9 @@ static gs_status probe_folder(const gs_session *s, const char *dir)
 
 void gs_session_find_direct_scratch(gs_session *s)
 {
-    if (s->machine.direct.possible && s->edges.sets > 2 && probe_folder(s, gs_session_scratch_dir(s)) != GS_OK)
-        give_up(s, gs_last_error());
+    for (uint32_t f = 0; s->edges.sets > 2 && f < s->run.spill.count; f++)
+        if (s->machine.direct.possible && probe_folder(s, s->run.spill.parent[f]) != GS_OK)
+            give_up(s, gs_last_error());
 }
 
 /* True if each GPU is joined to each by links of their own, none of them slower than the others. Devices on one GPU

@@ -799,10 +799,11 @@ done:
 gs_status gs_session_write_pruned(gs_session *s)
 {
     for (uint32_t k = 2; k < s->edges.sets; k++) {
+        gs_pruned_edges *const l = &s->edges.pruned[k];
         char name[32];
         snprintf(name, sizeof(name), "edges%u.bin", k);
-        GS_NEED((s->edges.pruned[k].path = gs_path_join(s->run.spill.path, name)) != NULL, "out of memory");
-        GS_TRY(write_set(s, k, s->edges.pruned[k].path));
+        GS_NEED((l->path = gs_path_join(s->run.spill.own[l->folder].path, name)) != NULL, "out of memory");
+        GS_TRY(write_set(s, k, l->path));
     }
     gs_row_sets_drop(&s->edges.rows);
     return GS_OK;

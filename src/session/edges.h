@@ -96,6 +96,7 @@ typedef struct gs_pruned_edges {
     uint32_t direction, targets, operands; /* numbers of row sets */
     gs_chunk *chunk;
     uint64_t bytes;
+    uint32_t folder; /* of the run's spill folders, from the start on */
     char *path;  /* from gs_session_write_pruned() on */
 } gs_pruned_edges;
 

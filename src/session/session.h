@@ -49,24 +49,39 @@
 
 typedef struct gs_session gs_session;
 
+#define GS_SPILL_FOLDERS 16 /* most of them */
+
+/* Where the run puts what does not fit in memory: arrays a stripe in each folder in turn (io/io.h), and each file of
+ * pruned edges whole in one. */
+typedef struct gs_spill_folders {
+    uint32_t count;
+    char *words;                           /* .spill, cut at its commas; owned */
+    const char *parent[GS_SPILL_FOLDERS];  /* folders of .spill, or the store's alone */
+    gs_scratch own[GS_SPILL_FOLDERS];      /* the run's, in each of those; none before the start */
+    uint64_t bytes[GS_SPILL_FOLDERS];      /* that go to each */
+    char *arrays[GS_SPILL_FOLDERS + 1];    /* its file in each, up to a NULL; owned */
+} gs_spill_folders;
+
 /* Memory and files of a started run. */
 typedef struct gs_session_run_state {
     gs_exec *exec;
     gs_params params;
     gs_exec_chunk *chunk[GS_EDGE_SETS]; /* what exec knows of each; NULL where no stage uses it */
     char **path;                        /* [arrays + sets] of the run's files; exec speaks of them */
-    gs_scratch spill;                   /* the run's own folder, or none */
+    gs_spill_folders spill;
     void *sweep;                        /* gs_session_sweep_bytes() of staging, where the program has tables */
     uint64_t swept[3];                  /* bytes that sweeps have read and written, and that all ranks sent for lists */
     gs_plan *part;                      /* of several ranks: what this one runs of the plan; else NULL */
 } gs_session_run_state;
 
+/* Reads .spill, of a session with a store. Nothing is made. GS_EINVAL. */
+gs_status gs_session_list_spill(gs_session *s);
 /* Takes parameters (zeroed) and all memory of the plan, makes the spill files. */
 gs_status gs_session_start(gs_session *s);
 
 /* Bytes that the run has on the disk while it runs. */
 uint64_t gs_session_spill_bytes(const gs_session *s);
-/* Folder for scratch files: the spill folder where there is one, or its place. */
+/* Folder for scratch files: the first spill folder where there is one, or its place. */
 const char *gs_session_scratch_dir(const gs_session *s);
 
 /* -- the two budgets: how much of them does a run take beside its plan? Bytes. */

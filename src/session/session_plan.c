@@ -581,6 +581,7 @@ gs_status gs_session_prepare(gs_session **out, const gs_session_config *config, 
         s->store = gs_store_share(store != NULL ? store : config->shape);
     else
         GS_TRY(gs_session_open_store(&s->store, config->store));
+    GS_TRY(gs_session_list_spill(s));
     GS_TRY(check_store(s));
     GS_TRY(gs_session_choose_task(s));
     if (config->options->on_open != NULL)

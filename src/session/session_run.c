@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "base/temporary.h"
+#include "io/io.h" /* gs_io_stripe_bytes */
 #include "plan/part.h"
 #include "ranks/ranks.h"
 #include "session/choose_products.h"
@@ -32,35 +33,95 @@ uint64_t gs_session_spill_bytes(const gs_session *s)
     return bytes;
 }
 
-/* Before anything is written. */
-static gs_status check_disk(const gs_session *s)
+/* A comma in a name cannot be told from one between names. */
+static gs_status cut_words(gs_spill_folders *f, const char *words)
 {
+    char *rest, *name;
+
+    if (strchr(words, ',') != NULL && gs_path_exists(words))
+        return gs_fail(GS_EINVAL, ".spill %s: is a name with a comma, which stands between folders; give a link to it "
+                       "that has none", words);
+    GS_NEED((f->words = gs_strdup(words)) != NULL, "out of memory");
+    for (rest = f->words; (name = strsep(&rest, ",")) != NULL; f->parent[f->count++] = name)
+        if (*name == '\0')
+            return gs_fail(GS_EINVAL, ".spill \"%s\": a folder has no name; put one comma between two", words);
+        else if (f->count == GS_SPILL_FOLDERS)
+            return gs_fail(GS_EINVAL, ".spill %s: more than %u folders", words, GS_SPILL_FOLDERS);
+    return GS_OK;
+}
+
+gs_status gs_session_list_spill(gs_session *s)
+{
+    gs_spill_folders *const f = &s->run.spill;
+
+    if (s->config.options->spill != NULL)
+        return cut_words(f, s->config.options->spill);
+    f->parent[f->count++] = gs_store_dir(s->store);
+    return GS_OK;
+}
+
+/* Edges go to where the least is. */
+static void deal(gs_session *s)
+{
+    gs_spill_folders *const f = &s->run.spill;
+
+    for (uint32_t i = 0; i < f->count; i++)
+        f->bytes[i] = gs_io_stripe_bytes(s->plan->spill.total, f->count);
+    for (uint32_t k = 2; k < s->edges.sets; k++) {
+        uint32_t to = 0;
+        for (uint32_t i = 1; i < f->count; i++)
+            to = f->bytes[i] < f->bytes[to] ? i : to;
+        s->edges.pruned[k].folder = to;
+        f->bytes[to] += s->edges.pruned[k].bytes;
+    }
+}
+
+/* Before anything is written. Several folders may share a disk. */
+static gs_status check_disk(const gs_session *s, uint32_t folder)
+{
+    const gs_spill_folders *const f = &s->run.spill;
+    const uint64_t left = gs_disk_free(f->own[folder].path);
     char wanted[32], there[32];
-    const uint64_t bytes = gs_session_spill_bytes(s), left = gs_disk_free(s->run.spill.path);
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < f->count; i++)
+        bytes += gs_path_shares_disk(f->own[i].path, f->own[folder].path) ? f->bytes[i] : 0;
     if (bytes <= left)
         return GS_OK;
     return gs_fail(
         GS_EIO,
-        "%s: no space: the run spills %s, and the disk has %s left; choose another folder with .spill, or give "
+        "%s: no space: the run spills %s there, and the disk has %s left; choose another folder with .spill, or give "
         "more .host_memory%s",
-        s->config.options->spill != NULL ? s->config.options->spill : gs_store_dir(s->store),
-        gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
+        f->parent[folder], gs_size_format(wanted, sizeof(wanted), bytes), gs_size_format(there, sizeof(there), left),
         gs_program_pass(s->program, "setup") != GS_NONE ? ", or spill less with .no_hoist" : "");
 }
 
-/* A folder of its own (base/temporary.h) within --spill, or within the store: removed whole, with --spill itself where
- * that was made for it. */
-static gs_status make_spill_dir(gs_session *s)
+/* A folder of its own (base/temporary.h) within each of --spill, or within the store: removed whole, with that of
+ * --spill itself where it was made for it. */
+static gs_status make_spill_dirs(gs_session *s)
 {
-    const gs_status st = gs_scratch_make(&s->run.spill, gs_session_scratch_dir(s));
-    return st == GS_OK ? GS_OK : gs_fail_hint(st, "choose a folder for what does not fit in memory with .spill");
+    gs_spill_folders *const f = &s->run.spill;
+
+    deal(s);
+    for (uint32_t i = 0; i < f->count; i++) {
+        const gs_status st = gs_scratch_make(&f->own[i], f->parent[i]);
+        if (st != GS_OK)
+            return gs_fail_hint(st, "choose a folder for what does not fit in memory with .spill");
+        for (uint32_t k = 0; k < i; k++)
+            if (gs_path_is_same(f->parent[k], f->parent[i]))
+                return gs_fail(GS_EINVAL, ".spill %s: %s and %s are one folder; give it once",
+                               s->config.options->spill, f->parent[k], f->parent[i]);
+        GS_NEED((f->arrays[i] = gs_path_join(f->own[i].path, "arrays.bin")) != NULL, "out of memory");
+    }
+    for (uint32_t i = 0; i < f->count; i++)
+        GS_TRY(check_disk(s, i));
+    return GS_OK;
 }
 
 const char *gs_session_scratch_dir(const gs_session *s)
 {
-    if (s->run.spill.path != NULL)
-        return s->run.spill.path;
-    return s->config.options->spill != NULL ? s->config.options->spill : gs_store_dir(s->store);
+    const gs_spill_folders *const f = &s->run.spill;
+    return f->own[0].path != NULL ? f->own[0].path : f->parent[0];
 }
 
 /* ---- what exec must know ------------------------------------------------- */
@@ -106,8 +167,8 @@ static gs_status describe_files(const gs_session *s, gs_exec_file *file)
             file[a] = (gs_exec_file){.sums = info->sums, .sum_bytes = GS_SUM_BYTES, .bytes = info->bytes,
                                      .first = gs_store_array_extent(s->store, (gs_array_id)id).first};
         } else if (s->plan->spill.bytes[a] != 0) {
-            path[a] = gs_path_join(s->run.spill.path, "arrays.bin");
-            file[a] = (gs_exec_file){.create = true, .bytes = s->plan->spill.total};
+            path[a] = gs_strdup(s->run.spill.arrays[0]);
+            file[a] = (gs_exec_file){.create = true, .stripe = s->run.spill.arrays + 1, .bytes = s->plan->spill.total};
         } else {
             continue; /* wholly in memory */
         }
@@ -157,9 +218,8 @@ static gs_status check_reads(const gs_session *s)
  * process ends. A file system that refuses keeps it until the session closes. */
 static void unname_spill(const gs_session *s)
 {
-    for (uint32_t a = 0; a < s->program->arrays; a++)
-        if (s->plan->spill.bytes[a] != 0)
-            (void)unlink(s->run.path[a]);
+    for (uint32_t i = 0; s->plan->spill.total > 0 && i < s->run.spill.count; i++)
+        (void)unlink(s->run.spill.arrays[i]);
     for (uint32_t k = 2; k < s->edges.sets; k++)
         (void)unlink(s->edges.pruned[k].path);
 }
@@ -247,10 +307,8 @@ static gs_status start(gs_session *s)
     if (gs_session_keeps_best(s))
         GS_TRY(gs_params_take_best(&s->run.params));
     GS_TRY(gs_session_take_tables(s));
-    if (plan_spills(s)) {
-        GS_TRY(make_spill_dir(s));
-        GS_TRY(check_disk(s));
-    }
+    if (plan_spills(s))
+        GS_TRY(make_spill_dirs(s));
     GS_TRY(gs_session_write_pruned(s));
     GS_TRY(copy_chunks(s));
     gs_alloc_trim(); /* of the plans that were tried, before the memory of the chosen one is taken */
@@ -460,11 +518,15 @@ void gs_session_close(gs_session *s)
         return;
     const bool gave_up = gs_exec_gave_up(s->run.exec);
     gs_exec_close(s->run.exec);
-    gs_scratch_remove(&s->run.spill);
+    for (uint32_t i = s->run.spill.count; i-- > 0;) /* one may be within what was made for one before */
+        gs_scratch_remove(&s->run.spill.own[i]);
     if (gave_up) { /* the run may still work with the rest */
         keep(s);
         return;
     }
+    for (uint32_t i = 0; i < s->run.spill.count; i++)
+        gs_free(s->run.spill.arrays[i]);
+    gs_free(s->run.spill.words);
     for (uint32_t f = 0; s->run.path != NULL && f < s->program->arrays + s->edges.sets; f++)
         gs_free(s->run.path[f]);
     gs_free(s->run.path);

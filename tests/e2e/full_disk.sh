@@ -64,6 +64,17 @@ train=("$GNNSTREAM" train "$work/store" --model gcn --epochs 1)
 refuse 1 'space' "${train[@]}" --no-cache --spill "$disk"
 refuse 1 'space' "${train[@]}" --logits "$disk/logits.npy"
 one_hint
+# Of two folders the one that is full is named, and what its part is; two on one disk have the parts of both.
+deep=("${train[@]}" --hidden 64 --layers 3 --no-cache --no-prune --spill)
+refuse 1 "^gnnstream train: $disk: no space: the run spills 6.0 MiB there, and the disk has 2[0-9.]+ KiB left" \
+    "${deep[@]}" "$work/roomy,$disk"
+[ ! -e "$work/roomy" ] && pass || fail 'a folder that was made for a refused run is left'
+remount size=8m
+run 'a part on each disk' "${deep[@]}" "$work/roomy,$disk"
+refuse 1 "^gnnstream train: $disk/a: no space: the run spills 12.0 MiB there" "${deep[@]}" "$disk/a,$disk/b"
+remount ro
+refuse 1 "^gnnstream train: $disk: cannot make a folder in it: Read-only.*--spill" "${deep[@]}" "$work,$disk"
+remount rw,size=256k
 # No folder can be made there, either.
 remount nr_inodes=1
 refuse 1 'space.*--spill' "${train[@]}" --no-cache --spill "$disk"
