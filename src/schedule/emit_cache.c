@@ -126,6 +126,8 @@ static uint64_t unit_bytes(const struct emitter *e, const struct memory *k, uint
 static gs_status cells_open(struct emitter *e, struct memory *k, uint32_t units)
 {
     e->beside += units * (sizeof(*k->cell) + sizeof(*k->occupant));
+    if (!gs_emit__has_room(e)) /* of many parts they are more than the plan itself */
+        return GS_ENOFIT;
     k->cell = gs_calloc(units + 1ull, sizeof(*k->cell));
     k->occupant = gs_malloc_array(units + 1ull, sizeof(*k->occupant));
     if (k->cell == NULL || k->occupant == NULL)

@@ -152,9 +152,7 @@ uint64_t gs_emit__table_bytes(const struct emitter *e)
            p->residents * sizeof(*p->resident) + 2 * GS_PLAN_PACKED * e->packed;
 }
 
-/* Has the plan so far room in the host's budget, beside what making it takes? Room for itself alone it has where
- * nothing is listed. */
-static bool has_room(struct emitter *e)
+bool gs_emit__has_room(struct emitter *e)
 {
     const uint64_t bytes = gs_emit__table_bytes(e);
     e->crammed = e->crammed || (!e->c->chunks_alone && bytes + e->beside > e->tables_enough);
@@ -241,7 +239,7 @@ gs_status gs_emit__task(struct emitter *e, const gs_task *t, uint32_t *index)
     const uint16_t device = (uint16_t)(gs_task_driver(t) == GS_DRIVER_IO ? 0 : e->device);
     const uint32_t lane = gs_lane_of(t, device);
     enter_stage(e, lane);
-    if (e->wait.count + GS_PLAN_LANES > WAITS || !has_room(e))
+    if (e->wait.count + GS_PLAN_LANES > WAITS || !gs_emit__has_room(e))
         return GS_ENOFIT;
     const uint32_t n = gs_emit__settle_waits(e, lane);
     GS_TRY(list_task(e, t, device, n));

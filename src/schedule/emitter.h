@@ -277,6 +277,9 @@ static inline uint64_t gs_emit_task_bytes(const gs_layout *l)
 }
 /* Bytes of the plan so far, and of what runs it. */
 uint64_t gs_emit__table_bytes(const struct emitter *e);
+/* Has the plan so far room in the host's budget, beside what making it takes? Room for itself alone it has where
+ * nothing is listed. */
+bool gs_emit__has_room(struct emitter *e);
 
 /* -- how units come to memories, and go home. */
 
