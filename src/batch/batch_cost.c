@@ -141,6 +141,16 @@ static void mark_sum(const touched *t, const gs_task *k)
         mark(t, t->plan->reg[k->first_reg + (uint32_t)i], 0, bytes);
 }
 
+/* Sums that begin in the task which goes over their edges. */
+static void mark_whole(const touched *t, const gs_task *k)
+{
+    const gs_stage *const s = &t->p->stage[k->stage];
+    gs_task one = *k;
+    for (one.sum = 0, one.first_reg += s->edge_regs; one.sum < s->sums; one.sum++, one.first_reg += GS_SUM_PLACES)
+        if (!gs_stage_sums_rows(s, one.sum))
+            mark_sum(t, &one);
+}
+
 static void mark_task(const touched *t, const gs_task *k, uint32_t left)
 {
     gs_task there = *k;
@@ -155,6 +165,8 @@ static void mark_task(const touched *t, const gs_task *k, uint32_t left)
         mark_vertex(t, &there, left);
     else if (k->kind == GS_TASK_BEGIN || k->kind == GS_TASK_FINISH)
         mark_sum(t, &there);
+    else if (k->kind == GS_TASK_EDGES && k->whole != 0)
+        mark_whole(t, &there);
     else if (k->kind == GS_TASK_ZERO || k->kind == GS_TASK_COPY)
         mark(t, there.place, 0, there.bytes); /* sums are touched where they begin */
 }

@@ -204,8 +204,9 @@ static gs_status run_row_sum(gs_device *d, const gs_edge_program_launch *l, uint
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l)
 {
     assert(l != NULL && l->program != NULL && l->stage != NULL);
+    assert(!l->whole || (gs_stage_frames_sums(l->stage) && gs_device_unified(d)));
     GS_TRY(check_edges("edge program", &l->edges));
-    if (gs_edges_none(&l->edges))
+    if (gs_edges_none(&l->edges) && !l->whole)
         return GS_OK;
     for (uint32_t i = 0; i < l->stage->sums; i++) {
         gs_row_sum rows;

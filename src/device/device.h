@@ -209,6 +209,9 @@ typedef struct gs_edge_program_launch {
     const gs_accumulator *sum;     /* [stage->sums], of the target interval */
     const float *const *param;     /* [program->params] */
     float *const *grad;            /* [program->params], accumulated: OUTER; NULL: the stage has none */
+    bool whole;                    /* these are all edges of the target interval, and sums begin before them and finish
+                                    * behind them, row by row, without launches of their own (below). On host memory,
+                                    * of a stage that gs_stage_frames_sums() */
 } gs_edge_program_launch;
 
 gs_status gs_device_run_edge_program(gs_device *d, const gs_edge_program_launch *l);

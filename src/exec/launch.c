@@ -123,7 +123,7 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
     gs_edges edges;
     const gs_status st = edges_of(&edges, e, x, t, sequence ? gs_exec__interval_rows(e, t->target) : t->rows);
 
-    if (st != GS_OK || gs_edges_none(&edges))
+    if (st != GS_OK || (gs_edges_none(&edges) && t->whole == 0))
         return st;
     for (uint32_t r = 0; r < s->edge_regs; r++)
         x->edge_rows[r] = gs_exec__at(e, x, place[r]);
@@ -141,7 +141,7 @@ static gs_status launch_program(gs_exec *e, gs_exec_device *x, const gs_task *t)
         return gs_fail(GS_EINVAL, "the model uses edge types, and this store's edges have none");
     const gs_edge_program_launch l = {.program = e->program, .stage = s, .edges = edges,
                                       .seed = e->args->seed, .epoch = e->args->epoch, .rows = x->edge_rows,
-                                      .sum = sum, .param = e->args->param, .grad = x->grad};
+                                      .sum = sum, .param = e->args->param, .grad = x->grad, .whole = t->whole != 0};
     return e->args->rehearse != NULL ? e->args->rehearse(e->args->rehearsal, x->device, &l)
                                      : gs_device_run_edge_program(x->device, &l);
 }

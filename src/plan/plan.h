@@ -98,7 +98,10 @@ typedef struct gs_block_run {
 
 typedef struct gs_task {
     uint8_t kind;        /* gs_task_kind */
-    uint8_t check;       /* gs_check; MOVE from the disk to the host */
+    union {
+        uint8_t check;   /* gs_check; MOVE from the disk to the host */
+        uint8_t whole;   /* EDGES of no sum: the stage's sums begin before these edges and finish behind them */
+    };
     uint16_t device;     /* who computes, or whose lane moves; 0 where neither end is a device's */
     uint32_t stage;      /* of the program */
     uint32_t first_dep, deps; /* plan->dep[first_dep .. +deps): task indices */

@@ -342,11 +342,21 @@ static gs_status zero_sum(struct emitter *e, struct block b, uint32_t sum)
     return gs_emit__task(e, &zero, &task);
 }
 
+/* Does one task on the host go over all edges of the stage, in which its sums begin and finish? */
+static bool is_whole(const struct emitter *e)
+{
+    return e->l->parts == 1 && e->plan->devices == 0 && gs_stage_frames_sums(gs_emit__stage(e)) &&
+           has_edges(e, e->seat[0].block, 0);
+}
+
 static gs_status begin_sums(struct emitter *e, struct block b)
 {
     const gs_stage *s = gs_emit__stage(e);
     for (uint32_t i = 0; i < s->sums; i++)
-        GS_TRY(gs_stage_sums_rows(s, i) ? zero_sum(e, b, i) : frame_sum(e, b, i, GS_TASK_BEGIN));
+        if (gs_stage_sums_rows(s, i))
+            GS_TRY(zero_sum(e, b, i));
+        else if (!is_whole(e))
+            GS_TRY(frame_sum(e, b, i, GS_TASK_BEGIN));
     return GS_OK;
 }
 
@@ -354,7 +364,7 @@ static gs_status finish_sums(struct emitter *e, struct block b)
 {
     const gs_stage *s = gs_emit__stage(e);
     for (uint32_t i = 0; i < s->sums; i++)
-        if (!gs_stage_sums_rows(s, i))
+        if (!gs_stage_sums_rows(s, i) && !is_whole(e))
             GS_TRY(frame_sum(e, b, i, GS_TASK_FINISH));
     return GS_OK;
 }
@@ -445,6 +455,7 @@ static gs_status add_program_task(struct emitter *e, gs_task *t, uint32_t local,
     gs_plan *p = e->plan;
 
     t->sum = GS_NONE;
+    t->whole = is_whole(e);
     t->place = t->source = (gs_place){0};
     t->first_reg = p->regs;
     GS_TRY(gs_emit__grow((void **)&p->reg, &e->room.reg, p->regs + s->edge_regs, sizeof(*p->reg)));

@@ -330,6 +330,20 @@ static void run_frame(struct sim *s, const gs_task *t)
     }
 }
 
+/* Sums that begin, or finish, in the task which goes over all of their edges. */
+static void run_frames(struct sim *s, const gs_task *t, gs_task_kind kind)
+{
+    const gs_stage *st = &s->p->stage[t->stage];
+    gs_task frame = *t;
+    frame.kind = (uint8_t)kind;
+    for (uint32_t i = 0; t->whole != 0 && i < st->sums; i++) {
+        frame.sum = i;
+        frame.first_reg = t->first_reg + st->edge_regs + i * GS_SUM_PLACES;
+        if (!of_rows(st, &st->sum[i]))
+            run_frame(s, &frame);
+    }
+}
+
 /* Rows of both ends, the chunk, and the sums' memory. */
 static void run_program(struct sim *s, uint32_t index, const gs_task *t)
 {
@@ -354,11 +368,13 @@ static void run_program(struct sim *s, uint32_t index, const gs_task *t)
                     expect_rows(s, index, (uint8_t *)place(s, reg[r]) + row * rb, er->array,
                                 gs_interval_first(ch, t->target) + row, 1);
     }
+    run_frames(s, t, GS_TASK_BEGIN);
     for (uint32_t i = 0; i < st->sums; i++)
         for (int k = 0; !of_rows(st, &st->sum[i]) && k < GS_SUM_PLACES; k++)
             add_words(place(s, reg[st->edge_regs + i * GS_SUM_PLACES + (uint32_t)k]),
                       rows * part_width(st, &st->sum[i], k),
                       chunk_word(s, st->direction, t->target, t->operand));
+    run_frames(s, t, GS_TASK_FINISH);
 }
 
 /* States depend on the order of the chunks that they have seen. */

@@ -130,8 +130,14 @@ typedef struct gs_cpu_edge_gather {
     bool straddles; /* a row may touch one line more than fills it */
 } gs_cpu_edge_gather;
 
+struct gs_cpu_edge_plan;
+/* The launch's sums of rows [first, end). */
+typedef void gs_cpu_frame_fn(const struct gs_cpu_edge_plan *plan, uint32_t first, uint32_t end);
+
 typedef struct gs_cpu_edge_plan {
     const gs_edge_program_launch *l;
+    gs_cpu_frame_fn *begin, *finish; /* where the launch is `whole` */
+    const struct gs_cpu_kernels *k;  /* with which they do */
     gs_cpu_edge_step *step;
     gs_cpu_edge_slot *slot;
     uint32_t steps, slots;
@@ -159,6 +165,7 @@ typedef struct gs_cpu_edge_plan {
 typedef struct gs_cpu_edge_work {
     uint32_t first, end;
     uint32_t from, to, row;
+    uint32_t first_row, end_row; /* rows whose sums begin and finish with it, those without edges too; none: both 0 */
     float *kept[2];            /* KEEP: rows, */
     const uint32_t *place;     /* of which that of edge place_first + i is the place[i]th */
     uint32_t place_first;

@@ -392,6 +392,51 @@ static uint32_t columns_of(const gs_stage *stage, const gs_sum *sum, uint32_t *h
     return stage->reg[sum->reg].width;
 }
 
+/* The sums of rows [first, end) but those of rows and OUTER. */
+static void begin_sums(const gs_stage *stage, const gs_accumulator *sum, uint32_t first, uint32_t end)
+{
+    uint32_t heads;
+    for (uint32_t s = 0; s < stage->sums; s++)
+        if (!gs_stage_sums_rows(stage, s) && stage->sum[s].kind != GS_SUM_OUTER) {
+            const uint32_t width = columns_of(stage, &stage->sum[s], &heads);
+            begin_rows(stage->sum[s].kind, &sum[s], first, end - first, width, heads);
+        }
+}
+
+static void begin_targets(const gs_cpu_edge_plan *plan, uint32_t first, uint32_t end)
+{
+    begin_sums(plan->l->stage, plan->l->sum, first, end);
+}
+
+static bool has_end(gs_sum_kind kind) { return is_largest(kind) || is_least(kind) || kind == GS_SUM_ATTEND; }
+
+static void finish_rows(const gs_cpu_kernels *k, gs_sum_kind kind, const gs_accumulator *sum, uint64_t row,
+                        uint32_t rows, uint32_t width, uint32_t heads)
+{
+    float *const acc = sum->acc + row * width;
+    if (kind == GS_SUM_ATTEND) {
+        const gs_accumulator part = {acc, sum->maximum + row * heads, sum->norm + row * heads, sum->beside};
+        k->finish_attend(&part, rows, width, heads);
+        return;
+    }
+    for (uint64_t r = 0; r < rows; r++)
+        if (gs_cpu_has_no_edge(acc + r * width))
+            memset(acc + r * width, 0, width * sizeof(*acc));
+}
+
+static void finish_targets(const gs_cpu_edge_plan *plan, uint32_t first, uint32_t end)
+{
+    const gs_stage *const stage = plan->l->stage;
+    uint32_t heads;
+    for (uint32_t s = 0; s < stage->sums; s++) {
+        gs_accumulator sum = plan->l->sum[s];
+        const uint32_t width = has_end(stage->sum[s].kind) ? columns_of(stage, &stage->sum[s], &heads) : 0;
+        sum.beside = stage->sum[s].beside;
+        if (width > 0)
+            finish_rows(plan->k, stage->sum[s].kind, &sum, first, end - first, width, heads);
+    }
+}
+
 /* The sums of OUTER of a piece or a range. */
 static float *outer_part(const task *k, uint64_t item)
 {
@@ -403,16 +448,11 @@ static void run_piece(const task *k, uint32_t piece)
     const gs_stage *const stage = k->plan.l->stage;
     const hub *h = k->hub;
     gs_accumulator sum[GS_STAGE_SUMS] = {{0}};
-    uint32_t heads;
 
     while (piece >= h->first_piece + h->pieces)
         h++;
     piece_sums(k, piece, sum);
-    for (uint32_t s = 0; s < stage->sums; s++)
-        if (!gs_stage_sums_rows(stage, s)) {
-            const uint32_t width = columns_of(stage, &stage->sum[s], &heads);
-            begin_rows(stage->sum[s].kind, &sum[s], 0, 1, width, heads);
-        }
+    begin_sums(stage, sum, 0, 1);
     const uint32_t *const start = k->plan.l->edges.start;
     const uint32_t from = start[h->target], edges = start[h->target + 1] - from;
     const uint64_t i = piece - h->first_piece;
@@ -487,6 +527,8 @@ static void merge_pieces(const task *k)
     for (uint32_t h = 0; h < k->hubs; h++) {
         const uint32_t t = k->hub[h].target;
         const uint32_t row = gs_index_at(e->target, e->index_bytes, t);
+        if (l->whole)
+            begin_targets(&k->plan, row, row + 1);
         for (uint32_t p = k->hub[h].first_piece; p < k->hub[h].first_piece + k->hub[h].pieces; p++) {
             gs_accumulator sum[GS_STAGE_SUMS] = {{0}};
             piece_sums(k, p, sum);
@@ -497,6 +539,8 @@ static void merge_pieces(const task *k)
                     merge_row(l->stage->sum[s].kind, &l->sum[s], row, &sum[s], width, heads);
             }
         }
+        if (l->whole)
+            finish_targets(&k->plan, row, row + 1);
     }
 }
 
@@ -519,14 +563,24 @@ static void find_hubs(task *k)
 
 /* ---- ranges ---- */
 
-static void run_targets(const task *k, uint32_t first, uint32_t end, float *outer)
+/* The row of a target; behind the last one, that behind all rows. */
+static uint32_t row_of(const gs_edges *e, uint32_t target)
 {
+    return target < e->targets ? gs_index_at(e->target, e->index_bytes, target) : e->target_rows;
+}
+
+/* Targets [first, end); where sums begin and finish with them, those of the rows from `row` on. */
+static void run_targets(const task *k, uint32_t row, uint32_t first, uint32_t end, float *outer)
+{
+    const bool whole = k->plan.l->whole;
     const gs_cpu_edge_work work = {.first = first,
+                                   .first_row = whole ? row : 0,
+                                   .end_row = whole ? row_of(&k->plan.l->edges, end) : 0,
                                    .end = end,
                                    .sum = k->plan.l->sum,
                                    .outer = outer,
                                    .scratch = gs_cpu__tile(k->cpu)};
-    if (first < end)
+    if (first < end || work.first_row < work.end_row)
         k->cpu->k->edge_program(&k->plan, &work);
 }
 
@@ -534,15 +588,17 @@ static void run_range(const task *k, uint64_t range)
 {
     uint32_t first = cut_target(&k->cut, range);
     const uint32_t end = cut_target(&k->cut, range + 1);
+    uint32_t row = first == 0 ? 0 : row_of(&k->plan.l->edges, first);
     float *const outer = outer_part(k, k->pieces + range);
     for (uint32_t h = 0; h < k->hubs; h++) {
         const uint32_t t = k->hub[h].target;
         if (t < first || t >= end)
             continue;
-        run_targets(k, first, t, outer);
+        run_targets(k, row, first, t, outer);
         first = t + 1;
+        row = row_of(&k->plan.l->edges, t) + 1;
     }
-    run_targets(k, first, end, outer);
+    run_targets(k, row, first, end, outer);
 }
 
 /* Half of the parts are for pieces, half for ranges, whatever the number of threads. */
@@ -605,6 +661,9 @@ static gs_status run_sums(gs_cpu *cpu, const gs_edge_program_launch *l, gs_cpu_o
     if (st != GS_OK || k.plan.steps == 0)
         return st;
     k.plan.failed = &failed;
+    k.plan.begin = begin_targets;
+    k.plan.finish = finish_targets;
+    k.plan.k = cpu->k;
     pack_numbers(cpu, &k.plan);
     k.cut = cut_targets(cpu, &l->edges);
     if (outers.parts > 0 && (st = cut_outers(&k)) != GS_OK)
@@ -654,30 +713,16 @@ gs_status gs_cpu__begin_sum(void *context, gs_sum_kind kind, const gs_accumulato
     return GS_OK;
 }
 
-static void finish_rows(const gs_cpu *cpu, gs_sum_kind kind, const gs_accumulator *sum, uint64_t row, uint32_t rows,
-                        uint32_t width, uint32_t heads)
-{
-    float *const acc = sum->acc + row * width;
-    if (kind == GS_SUM_ATTEND) {
-        const gs_accumulator part = {acc, sum->maximum + row * heads, sum->norm + row * heads, sum->beside};
-        cpu->k->finish_attend(&part, rows, width, heads);
-        return;
-    }
-    for (uint64_t r = 0; r < rows; r++)
-        if (gs_cpu_has_no_edge(acc + r * width))
-            memset(acc + r * width, 0, width * sizeof(*acc));
-}
-
 gs_status gs_cpu__finish_sum(void *context, gs_sum_kind kind, const gs_accumulator *sum, uint32_t rows, uint32_t width,
                              uint32_t heads)
 {
     const gs_cpu *const cpu = context;
-    if (!is_largest(kind) && !is_least(kind) && kind != GS_SUM_ATTEND)
+    if (!has_end(kind))
         return GS_OK;
     const int before = gs_cpu__enter(cpu, gs_div_up(rows, ROWS_A_BLOCK));
 #pragma omp parallel for schedule(static)
     for (uint32_t r = 0; r < rows; r += ROWS_A_BLOCK)
-        finish_rows(cpu, kind, sum, r, GS_MIN((uint32_t)ROWS_A_BLOCK, rows - r), width, heads);
+        finish_rows(cpu->k, kind, sum, r, GS_MIN((uint32_t)ROWS_A_BLOCK, rows - r), width, heads);
     gs_cpu__leave(before);
     return GS_OK;
 }

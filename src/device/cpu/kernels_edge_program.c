@@ -793,8 +793,19 @@ static uint32_t steps_passed(const gs_cpu_edge_frame *f, const gs_cpu_edge_step 
     return 1 + s->links;
 }
 
+/* Rows from `*at` up to `end`, of those whose sums begin and finish with the work, begin or finish. */
+static void frame_up_to(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work, gs_cpu_frame_fn *frame,
+                        uint32_t *at, uint32_t end)
+{
+    const uint32_t first = *at;
+    *at = GS_MAX(first, GS_MIN(end, work->end_row));
+    if (first < *at)
+        frame(plan, first, *at);
+}
+
 void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_work *work)
 {
+    uint32_t begun = work->first_row, finished = work->first_row;
     uint32_t *const numbers = (uint32_t *)(void *)(work->scratch + plan->floats * plan->tile);
     gs_cpu_edge_tile tile[2] = {gs_cpu_edge_tile_at(numbers, plan->tile),
                                 gs_cpu_edge_tile_at(numbers + (size_t)GS_CPU_TILE_NUMBERS * plan->tile, plan->tile)};
@@ -813,7 +824,9 @@ void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_wor
         const gs_cpu_edge_tile *const next = &tile[i ^ 1];
         more = next_full_tile(&c, plan, &tile[i ^ 1]);
         const uint32_t share = (next->edges / plan->turns + PREFETCH_EDGES) / PREFETCH_EDGES * PREFETCH_EDGES;
+        const uint32_t last = tile[i].run[tile[i].runs - 1].row;
         uint32_t ahead = 0; /* edges of the next tile whose rows are on their way */
+        frame_up_to(plan, work, plan->begin, &begun, last + 1);
         for (uint32_t s = 0; s < plan->steps; s += steps_passed(&f, &plan->step[s])) {
             const uint32_t end = GS_MIN(ahead + share, next->edges);
             if (ahead < end)
@@ -821,5 +834,8 @@ void GS_KERNEL(edge_program)(const gs_cpu_edge_plan *plan, const gs_cpu_edge_wor
             ahead = end;
             run_step(&f, &plan->step[s]);
         }
+        frame_up_to(plan, work, plan->finish, &finished, more && next->run[0].row == last ? last : last + 1);
     }
+    frame_up_to(plan, work, plan->begin, &begun, work->end_row);
+    frame_up_to(plan, work, plan->finish, &finished, work->end_row);
 }
