@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gathered.py accuracy|seconds GRAPH - what `--gather-type bf16` costs and saves, beside float32.
+"""gathered.py accuracy|seconds GRAPH - what `--gather-type bf16`, or `--matmul bf16`, costs and saves, beside float32.
 
 accuracy: GRAPH is a folder as those of GS_TEST_DATA (edges.npy, features.npy, labels.npy, test_idx.npy, ...). Trains
 each setting below once a seed with either type, in turns, and prints test accuracy: mean and standard error over the
@@ -15,6 +15,7 @@ measurer's business.
   GS_SEEDS   of accuracy; default "0 1 2 3 4 5 6 7 8 9"
   GS_TURNS   of seconds; default 5
   GS_MODEL   of seconds: gcn, the default, or gat
+  GS_OPTION  --gather-type, the default, or --matmul
 """
 import json
 import os
@@ -27,7 +28,8 @@ from accuracy import load
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GNNSTREAM = os.environ.get("GNNSTREAM", os.path.join(ROOT, "build/tools/gnnstream"))
-TYPES = ("f32", "bf16")
+OPTION = os.environ.get("GS_OPTION", "--gather-type")
+TYPES = ("fp32" if OPTION == "--matmul" else "f32", "bf16")
 COMMON = ["--optimizer", "adam", "--lr", "0.01", "--weight-decay", "5e-4", "--dropout", "0.5", "--input-dropout",
           "0.5", "--epochs", "200", "--eval-every", "0", "--threads", "1"]
 MODELS = {"gcn": ["--model", "gcn"], "gat": ["--model", "gat", "--heads", "8", "--act", "elu"]}
@@ -70,10 +72,10 @@ def accuracy(graph, folder):
         found = {t: [] for t in TYPES}
         for seed in seeds:
             for t in TYPES:
-                gnnstream("train", store, *words, *COMMON, "--seed", seed, "--gather-type", t, "--logits", logits)
+                gnnstream("train", store, *words, *COMMON, "--seed", seed, OPTION, t, "--logits", logits)
                 found[t].append(hits(graph, logits))
-        apart = [b - a for a, b in zip(found["f32"], found["bf16"])]
-        print(f"| {name} | {of(found['f32'])} | {of(found['bf16'])} | {of(apart)} | {len(seeds)} |", flush=True)
+        apart = [b - a for a, b in zip(*(found[t] for t in TYPES))]
+        print(f"| {name} | {of(found[TYPES[0]])} | {of(found['bf16'])} | {of(apart)} | {len(seeds)} |", flush=True)
 
 
 def edge_seconds(trace):
@@ -105,9 +107,9 @@ def seconds(store, folder):
                  "--no-hoist"]
         for _ in range(turns):
             for t in TYPES:
-                taken[t].append(one_turn(store, [*words, "--gather-type", t], folder))
+                taken[t].append(one_turn(store, [*words, OPTION, t], folder))
         for t in TYPES:
-            plan = json.loads(gnnstream("plan", store, *words, "--json", "--gather-type", t))
+            plan = json.loads(gnnstream("plan", store, *words, "--json", OPTION, t))
             gathered = next(p["edge_bytes"] for p in plan["passes"] if p["name"] == "train")
             all_, made, epoch = (f"{min(x):.3f}, {statistics.median(x):.3f}" for x in zip(*taken[t]))
             print(f"| {width} | {t} | {gathered / 2**30:.2f} GiB | {made} | {all_} | {epoch} |", flush=True)

@@ -45,7 +45,8 @@ typedef struct gs_train_options {
                              * "cuda:A,B,..."; "cpu,cuda:N", either or both, whichever is predicted to be fastest */
     const char *topology;   /* JSON file with the switches between several devices and the speed of their links. NULL:
                              * what the machine says of its GPUs, else one switch */
-    const char *matmul;     /* precision of a GPU's matrix products: "fp32", or rounded to "tf32" or "bf16" */
+    const char *matmul;     /* precision of matrix products: "fp32", or rounded to "tf32" or "bf16". Processors know
+                             * bf16 alone, of products of vertices, where they have AVX512-BF16 */
     uint32_t threads;       /* 0: all that the process may use */
     uint64_t host_memory;   /* most bytes resident in host memory; 0: 80 % of what is free */
     uint64_t device_memory; /* most bytes of each device. A CPU's are a part of host_memory, and 0 gives all its devices
@@ -338,7 +339,7 @@ typedef struct gs_train_options {
     X(topology, PATH, NULL, 0, 0, NOTHING, NULL, RARE, "--topology", "FILE",                                         \
       "of several devices: switches, the speed of their wires and their own (JSON)", "one switch")                   \
     X(matmul, CHOICE, "fp32", 0, 0, RESULTS, NULL, RARE, "--matmul", "fp32|tf32|bf16",                               \
-      "what a GPU's dense products may round to", NULL)                                                              \
+      "what dense products may round to; processors: to bf16, with AVX512-BF16", NULL)                               \
     X(host_memory, SIZE, 0, 0, 0, NOTHING, NULL, COMMON, "--host-memory", "SIZE", "most memory that is resident",    \
       "80 % of what is free")                                                                                        \
     X(device_memory, SIZE, 0, 0, 0, NOTHING, NULL, COMMON, "--device-memory", "SIZE",                                \

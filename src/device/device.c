@@ -129,6 +129,7 @@ void gs_device_close(gs_device *d)
 }
 
 const char *gs_device_name(const gs_device *d) { return d->ops.name(d->context); }
+bool gs_device_rounds(const gs_device *d) { return d->ops.rounds != NULL && d->ops.rounds(d->context); }
 gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes)
 {
     return d->ops.memory->free_memory(d->context, bytes);

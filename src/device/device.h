@@ -65,7 +65,7 @@ typedef enum gs_matmul { GS_MATMUL_FP32, GS_MATMUL_TF32, GS_MATMUL_BF16 } gs_mat
 typedef struct gs_device_config {
     const char *spec;
     unsigned threads;
-    gs_matmul matmul;   /* of a GPU */
+    gs_matmul matmul;   /* processors: bf16 alone, where they have AVX512-BF16 */
     uint32_t index;     /* which of the several that `spec` stands for */
 } gs_device_config;
 
@@ -73,6 +73,8 @@ gs_status gs_device_open_with(gs_device **out, const gs_device_config *config);
 void gs_device_close(gs_device *d);
 GS_ENDS_BY(gs_device, gs_device_close)
 const char *gs_device_name(const gs_device *d); /* "cpu (AVX2, 2 threads)" */
+/* Are they processors that round what dense products take? */
+bool gs_device_rounds(const gs_device *d);
 /* What is free of a device's own memory; UINT64_MAX where it has none. GS_EDEVICE: the device does not answer. */
 gs_status gs_device_free_memory(const gs_device *d, uint64_t *bytes);
 /* Of a GPU, by its attributes. False: not known, or another device. */

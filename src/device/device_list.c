@@ -46,9 +46,9 @@ static const gs_device_kind *find_kind(const char *word)
     return NULL;
 }
 
-static gs_status open_cpu(const gs_device_ops **ops, void **context, unsigned threads)
+static gs_status open_cpu(const gs_device_ops **ops, void **context, unsigned threads, gs_matmul matmul)
 {
-    return find_kind("cpu")->open(ops, context, &(gs_device_choice){.threads = threads});
+    return find_kind("cpu")->open(ops, context, &(gs_device_choice){.threads = threads, .matmul = matmul});
 }
 
 /* The one of `gpus` that has this number in their list. */
@@ -88,7 +88,7 @@ static gs_status open_share(const gs_device_ops **ops, void **context, const gs_
     const unsigned threads = config->threads != 0 ? config->threads : gs_machine_cpus();
     if (devices == 0 || devices > GS_DEVICE_COUNT_MOST)
         return gs_fail(GS_EINVAL, "device %s: must be cpu:1 to cpu:%u", config->spec, GS_DEVICE_COUNT_MOST);
-    return open_cpu(ops, context, GS_MAX(threads / devices, 1));
+    return open_cpu(ops, context, GS_MAX(threads / devices, 1), config->matmul);
 }
 
 gs_status gs_device__find(const gs_device_ops **ops, void **context, const gs_device_config *config)
@@ -100,14 +100,14 @@ gs_status gs_device__find(const gs_device_ops **ops, void **context, const gs_de
         return gs_fail(GS_EINVAL, "device %s: at most %u devices can run together", spec, GS_DEVICE_COUNT_MOST);
     switch (words) {
     case GS_DEVICES_CPU:
-        return open_cpu(ops, context, config->threads);
+        return open_cpu(ops, context, config->threads, config->matmul);
     case GS_DEVICES_PARTS:
         return open_share(ops, context, config);
     case GS_DEVICES_GPU:
     case GS_DEVICES_GPUS:
         return open_cuda(ops, context, config, spec, config->index);
     case GS_DEVICES_BESIDE:
-        return config->index == 0 ? open_cpu(ops, context, config->threads)
+        return config->index == 0 ? open_cpu(ops, context, config->threads, config->matmul)
                                   : open_cuda(ops, context, config, gs_device_gpus_beside(spec), config->index - 1);
     case GS_DEVICES_UNKNOWN:
         break;

@@ -132,6 +132,7 @@ extern const gs_device_reads gs_device__host_reads;   /* the host reads for it *
 typedef struct gs_device_ops {
     void (*close)(void *context);
     const char *(*name)(const void *context);
+    bool (*rounds)(const void *context); /* NULL: no */
     const gs_device_compute *compute;
     const gs_device_ceilings *ceilings;
     const gs_device_own_memory *memory;

@@ -273,7 +273,10 @@ gs_status gs_session_remember(const gs_session *s, const gs_profile *p)
     gs_cost_record record;
 
     for (uint32_t k = 0; k < s->machine.kinds && p->epochs > 0; k++) {
-        const char *const name = gs_device_name(s->machine.device[s->machine.kind[k]]);
+        const gs_device *const d = s->machine.device[s->machine.kind[k]];
+        const char *const name = gs_device_name(d);
+        if (gs_device_rounds(d)) /* products take other times than those of most runs */
+            continue;
         gs_cost_record_load(&record, name);
         if (k == 0)
             observe_disk(s, p, &record);
@@ -288,7 +291,7 @@ gs_status gs_profile_remember_batches(const gs_profile *p, const gs_device *devi
 {
     gs_cost_record record;
 
-    if (p->epochs == 0)
+    if (p->epochs == 0 || gs_device_rounds(device))
         return GS_OK;
     gs_cost_record_load(&record, gs_device_name(device));
     note_others(p, &record);

@@ -141,8 +141,9 @@ void gs_run__warn(const gs_session *s)
     warn_of_weights(s);
     warn_of_edge_features(s);
     warn_of_memory(s);
-    if (gs_choice(o, matmul) != 0 && strstr(o->device, "cuda") == NULL)
-        warn(o, ".matmul %s: is of GPUs; processors multiply as without it", o->matmul);
+    if (gs_choice(o, matmul) != 0 && strstr(o->device, "cuda") == NULL && !gs_device_rounds(s->machine.device[0]))
+        warn(o, ".matmul %s: %s; processors multiply as without it", o->matmul,
+             gs_choice(o, matmul) == GS_MATMUL_BF16 ? "needs AVX512-BF16, or a GPU" : "is of GPUs");
     if (s->machine.direct.why[0] != '\0') /* what was asked for is not there */
         warn(o, ".disk_to_device yes: %s; edges come by way of the host", s->machine.direct.why);
 }

@@ -63,3 +63,15 @@ void on_every_device(void (*body)(gs_device *d, void *context), void *context)
             gs_device_close(d);
         }
 }
+
+void on_rounding_devices(void (*body)(gs_device *d, void *context), void *context)
+{
+    for (unsigned threads = 1; threads <= 5; threads = threads * 2 + threads / 2) {
+        gs_device *d;
+        gs_assert_ok(gs_device_open_with(
+            &d, &(gs_device_config){.spec = "cpu", .threads = threads, .matmul = GS_MATMUL_BF16}));
+        if (gs_device_rounds(d))
+            body(d, context);
+        gs_device_close(d);
+    }
+}

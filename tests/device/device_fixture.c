@@ -17,6 +17,13 @@ float random_between(uint32_t i, uint32_t stream, float low, float high)
     return low + (high - low) * gs_uniform_f32(bits(i, stream));
 }
 
+void round_inputs(const gs_device *d, const float *numbers, size_t n)
+{
+    float *const p = (float *)(uintptr_t)numbers; /* the fixture's own */
+    for (size_t i = 0; i < n && gs_device_rounds(d); i++)
+        p[i] = gs_f32_from_bf16(gs_bf16_from_f32(p[i]));
+}
+
 uint32_t random_below(uint32_t i, uint32_t stream, uint32_t n)
 {
     return (uint32_t)(((uint64_t)bits(i, stream) * n) >> 32);

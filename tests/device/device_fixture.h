@@ -19,6 +19,10 @@ extern const char *const isa_names[];
 
 /* Calls body(device, context) for every instruction set here, and 1 and 2 threads. */
 void on_every_device(void (*body)(gs_device *d, void *context), void *context);
+/* For processors that round products to bf16, where these do, and 1, 2 and 5 threads. */
+void on_rounding_devices(void (*body)(gs_device *d, void *context), void *context);
+/* Of a device that rounds what products take, numbers of a fixture are rounded: results are held against their sums. */
+void round_inputs(const gs_device *d, const float *numbers, size_t n);
 
 /* Edges of a target that are cut in pieces: so many on the CPU, fewer where fewer are enough. */
 uint32_t hub_edges(uint32_t edges);

@@ -105,12 +105,15 @@ static void fans(gs_device *d, void *context)
         fixture f;
         fixture_init(&f, rows);
         const uint32_t x = add_random(&f, in, -1, 1), y = add_reg(&f, GS_F32, types * out),
-                       back = add_reg(&f, GS_F32, in);
+                       back = add_reg(&f, GS_F32, in), z = add_random(&f, types * out, -1, 1);
         const uint32_t w = add_param(&f, 2, types * in, out);
         add_instr(&f, GS_OP_FAN, y, in_reg(x), in_param(w));
-        add_instr(&f, GS_OP_FAN_T, back, in_reg(y), in_param(w));
-        add_instr(&f, GS_OP_FAN_OUTER, w, in_reg(x), in_reg(y));
+        add_instr(&f, GS_OP_FAN_T, back, in_reg(z), in_param(w));
+        add_instr(&f, GS_OP_FAN_OUTER, w, in_reg(x), in_reg(z));
         fixture_run(&f, d);
+        round_inputs(d, f.memory[x], (size_t)rows * in);
+        round_inputs(d, f.memory[z], (size_t)rows * types * out);
+        round_inputs(d, f.weight[w], (size_t)types * in * out);
         for (uint32_t k = 0; k < 400; k++) { /* some elements of each */
             const size_t r = random_below(k, 1, rows), t = random_below(k, 2, types), i = random_below(k, 3, in),
                          o = random_below(k, 4, out);
@@ -120,10 +123,10 @@ static void fans(gs_device *d, void *context)
             near(reg_at(&f, y, (r * types + t) * out + o), product, 1e-4);
             for (size_t c = 0; c < (size_t)types * out; c++)
                 all += (double)f.weight[w][(c / out * in + i) * out + c % out] *
-                       (double)reg_at(&f, y, r * types * out + c);
+                       (double)reg_at(&f, z, r * types * out + c);
             near(reg_at(&f, back, r * in + i), all, 1e-4);
             for (size_t v = 0; v < rows; v++)
-                grad += (double)reg_at(&f, x, v * in + i) * (double)reg_at(&f, y, (v * types + t) * out + o);
+                grad += (double)reg_at(&f, x, v * in + i) * (double)reg_at(&f, z, (v * types + t) * out + o);
             near(f.grad[w][(t * in + i) * out + o], grad, 1e-4);
         }
         fixture_free(&f);
@@ -134,6 +137,7 @@ static void test_columns__a_row_by_several_matrices(void **state)
 {
     (void)state;
     on_every_device(fans, NULL);
+    on_rounding_devices(fans, NULL);
 }
 
 int main(void)

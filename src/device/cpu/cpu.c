@@ -15,6 +15,7 @@
 #include "base/machine.h"
 #include "base/philox.h"
 #include "base/size.h"
+#include "device/cpu/bf16.h"
 #include "device/cpu/edge_program.h"
 #include "device/cpu/edge_runs.h"
 #include "device/cpu/gemm.h"
@@ -321,6 +322,7 @@ static void cpu_close(void *context)
 }
 
 static const char *cpu_name(const void *context) { return ((const gs_cpu *)context)->name; }
+static bool cpu_rounds(const void *context) { return ((const gs_cpu *)context)->bf16 != NULL; }
 
 /* Scratch of a program's largest launches. */
 typedef struct needs {
@@ -346,7 +348,7 @@ static needs find_needs(const gs_cpu *cpu, const gs_program *p)
         uint64_t partial = 0, transposed = 0;
         for (uint32_t i = 0; i < stage->instrs; i++) {
             const gs_instr *const in = &stage->instr[i];
-            if (gs_cpu__is_transposed(in->op) && in->b.index < p->params)
+            if (gs_cpu__is_transposed(cpu, in->op) && in->b.index < p->params)
                 transposed += (uint64_t)p->param[in->b.index].rows * p->param[in->b.index].cols;
             if (gs_op_has_column_sums(in->op))
                 partial += gs_cpu__lot_floats(in->op, 1, stage->reg[in->a.index].width);
@@ -492,6 +494,7 @@ static const gs_device_ceilings ceilings = {
 static const gs_device_ops ops = {
     .close = cpu_close,
     .name = cpu_name,
+    .rounds = cpu_rounds,
     .compute = &compute,
     .ceilings = &ceilings,
     .memory = &gs_device__host_memory,
@@ -512,6 +515,7 @@ static gs_status cpu_open(const gs_device_ops **out, void **context, const gs_de
     if (cpu == NULL)
         return gs_fail(GS_ENOMEM, "device cpu: out of memory");
     cpu->k = kernels;
+    cpu->bf16 = choice->matmul == GS_MATMUL_BF16 ? gs_cpu__bf16_find(kernels) : NULL;
     cpu->threads = threads;
     snprintf(cpu->name, sizeof(cpu->name), "cpu (%s%s, %u thread%s)", kernels->name, note, cpu->threads,
              cpu->threads == 1 ? "" : "s");

@@ -4,6 +4,7 @@
  *
  *   kernels_*.c      inner loops, compiled for each instruction set
  *   gemm.c           dense products (oneDNN, or kernels for small matrices)
+ *   bf16.c           those of numbers that are rounded to bf16
  *   edge_plan.c      edge programs: instructions to steps on tiles of edges, and the scratch of a tile
  *   edge_program.c   launches over edges: targets over threads, and sums before and after
  *   edge_runs.c      the same where products are made for runs or pairs of edges
@@ -26,11 +27,13 @@
 
 typedef struct gs_cpu_step gs_cpu_step;
 typedef struct gs_cpu_run_stage gs_cpu_run_stage; /* edge_runs.c */
+typedef struct gs_cpu_bf16 gs_cpu_bf16;           /* bf16.h */
 
 /* Uses that launches have for floats. Contents outlive no launch, but for those that say so. */
 typedef enum gs_cpu_use {
     GS_CPU_PARTIAL,    /* [lots][run.partial] */
-    GS_CPU_TRANSPOSED, /* weights of a stage as products take them: transposed, or by type side by side; for the pass */
+    GS_CPU_TRANSPOSED, /* weights of a stage as products take them: transposed, or by type side by side, or in pairs of
+                        * bf16; for the pass */
     GS_CPU_OUTER,      /* an outer product that is a run of its own */
     GS_CPU_SEQUENCE,   /* tiles of an LSTM, and their order */
     GS_CPU_MATRICES,   /* of edges' types, transposed; for the pass */
@@ -49,6 +52,7 @@ typedef struct gs_cpu_room {
 typedef struct gs_cpu {
     /* set by open */
     const gs_cpu_kernels *k;
+    const gs_cpu_bf16 *bf16; /* of products of vertices; NULL: they round nothing */
     unsigned threads;
     char name[128];
     /* set by prepare */

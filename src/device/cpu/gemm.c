@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "device/cpu/bf16.h"
 #include "device/cpu/gemm.h"
 #include "device/cpu/steps.h"
 #include "device/cpu/cpu.h"
@@ -142,7 +143,7 @@ static void lay_side_by_side(float *to, const float *from, uint32_t matrices, ui
             memcpy(to + ((size_t)r * matrices + t) * cols, from, cols * sizeof(*to));
 }
 
-static void lay_out(float *to, const gs_cpu_step *s)
+static void lay_out_floats(float *to, const gs_cpu_step *s)
 {
     const uint32_t rows = s->op == GS_OP_MATMUL_T ? s->weight.rows : s->weight.rows / s->weight.matrices;
     if (s->op == GS_OP_MATMUL_T)
@@ -155,7 +156,19 @@ static void lay_out(float *to, const gs_cpu_step *s)
                               s->weight.at + (size_t)t * rows * s->weight.cols, rows, s->weight.cols);
 }
 
-bool gs_cpu__is_transposed(gs_op op) { return op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T; }
+bool gs_cpu__is_transposed(const gs_cpu *cpu, gs_op op)
+{
+    return cpu->bf16 != NULL ? gs_cpu__is_product(op) : op == GS_OP_MATMUL_T || op == GS_OP_FAN || op == GS_OP_FAN_T;
+}
+
+static void lay_out(float *to, const gs_cpu_step *s)
+{
+    const uint32_t n = s->width, k = (uint32_t)((uint64_t)s->weight.rows * s->weight.cols / n);
+    if (s->op != GS_OP_MATMUL)
+        lay_out_floats(to, s);
+    if (s->weight.bf16 != NULL)
+        s->weight.bf16->pair_rows((uint32_t *)(void *)to, s->op == GS_OP_MATMUL ? s->weight.at : to, k, n);
+}
 
 void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l)
 {
@@ -167,11 +180,17 @@ void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l)
         gs_cpu_step *const s = &cpu->step[i];
         const uint64_t n = (uint64_t)s->weight.rows * s->weight.cols;
         s->weight.transposed = NULL;
-        if (!gs_cpu__is_transposed(s->op) || used + n > cpu->room[GS_CPU_TRANSPOSED].floats)
+        s->weight.pairs = NULL;
+        s->weight.bf16 = cpu->bf16;
+        if (!gs_cpu__is_transposed(cpu, s->op) || used + n > cpu->room[GS_CPU_TRANSPOSED].floats)
             continue;
+        float *const to = cpu->room[GS_CPU_TRANSPOSED].at + used;
         if (!there)
-            lay_out(cpu->room[GS_CPU_TRANSPOSED].at + used, s);
-        s->weight.transposed = cpu->room[GS_CPU_TRANSPOSED].at + used;
+            lay_out(to, s);
+        if (cpu->bf16 != NULL)
+            s->weight.pairs = (const uint32_t *)(const void *)to;
+        else
+            s->weight.transposed = to;
         used += n;
     }
 }
@@ -290,6 +309,10 @@ bool gs_cpu__product_rows(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_
 
     const uint32_t from = s->weight.first;
 
+    if (s->weight.pairs != NULL) {
+        s->weight.bf16->rows_by(rows, s->width, s->a_width, a, s->weight.pairs, from, s->adds, c);
+        return true;
+    }
     if (s->weight.transposed != NULL)
         return rows_by(k, rows, s->width, s->a_width, a, s->weight.transposed + (size_t)from * s->width, beta, c);
     if (s->op == GS_OP_FAN || s->op == GS_OP_FAN_T)
@@ -298,6 +321,16 @@ bool gs_cpu__product_rows(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_
     if (s->op == GS_OP_MATMUL_T)
         return sgemm('N', 'T', rows, s->width, s->a_width, a, s->a_width, s->weight.at + from, wide, beta, c, s->width);
     return rows_by(k, rows, s->width, s->a_width, a, s->weight.at + (size_t)from * wide, beta, c);
+}
+
+/* c[m, n] = a' b over `rows` rows, or +=. */
+static bool outer(const gs_cpu_step *s, uint32_t m, uint32_t n, uint32_t rows, const float *a, uint32_t lda,
+                  const float *b, uint32_t ldb, bool adds, float *c, uint32_t ldc)
+{
+    if (s->weight.bf16 == NULL)
+        return sgemm('T', 'N', m, n, rows, a, lda, b, ldb, adds ? 1.0f : 0.0f, c, ldc);
+    s->weight.bf16->outer(m, n, rows, a, lda, b, ldb, adds, c, ldc);
+    return true;
 }
 
 bool gs_cpu__outer_is_transposed(const gs_cpu_step *s)
@@ -312,14 +345,14 @@ bool gs_cpu__outer_rows(const gs_cpu_step *s, uint32_t first, uint32_t rows, flo
         memset(sum, 0, (size_t)s->weight.rows * s->weight.cols * sizeof(*sum));
     if (gs_cpu__outer_is_transposed(s)) {
         const uint32_t out = s->weight.rows;
-        return sgemm('T', 'N', some, out, rows, s->b.p + (size_t)first * some, some, s->a.p + (size_t)first * out, out,
-                     add ? 1.0f : 0.0f, sum + (size_t)s->weight.first * out, out);
+        return outer(s, some, out, rows, s->b.p + (size_t)first * some, some, s->a.p + (size_t)first * out, out, add,
+                     sum + (size_t)s->weight.first * out, out);
     }
     /* FAN_OUTER: the matrices side by side, as their blocks in b are; else one */
     const uint32_t matrices = s->op == GS_OP_FAN_OUTER ? s->weight.matrices : 1;
     const uint32_t m = s->weight.rows / matrices, wide = s->weight.cols * matrices,
                    n = s->op == GS_OP_FAN_OUTER ? wide : some;
-    return sgemm('T', 'N', m, n, rows, s->a.p + (size_t)first * m, m, s->b.p + (size_t)first * n, n, add ? 1.0f : 0.0f,
+    return outer(s, m, n, rows, s->a.p + (size_t)first * m, m, s->b.p + (size_t)first * n, n, add,
                  sum + s->weight.first, wide);
 }
 
@@ -363,9 +396,9 @@ static bool outer_task(gs_cpu *cpu, const gs_cpu_step *s, const outer_cut *cut, 
     const uint32_t row = in >= out ? 0 : at, column = in >= out ? at : 0;
     float *const c = cut->chunks == 1 ? s->grad : cpu->room[GS_CPU_OUTER].at + (uint64_t)chunk * out * in;
 
-    return sgemm('T', 'N', in >= out ? out : side, in >= out ? side : in, k, s->a.p + first * out + row, out,
-                 s->b.p + first * s->weight.matrices * in + column, s->weight.matrices * in,
-                 cut->chunks == 1 ? 1.0f : 0.0f, c + (uint64_t)row * in + column, in);
+    return outer(s, in >= out ? out : side, in >= out ? side : in, k, s->a.p + first * out + row, out,
+                 s->b.p + first * s->weight.matrices * in + column, s->weight.matrices * in, cut->chunks == 1,
+                 c + (uint64_t)row * in + column, in);
 }
 
 /* The outer product for one matrix: the rows of b are s->weight.matrices times as wide as it. */

@@ -12,7 +12,7 @@ bool gs_cpu__steady_rows(uint32_t m, uint32_t n, uint32_t k, const float *a, uin
                          float beta, float *c, uint32_t ldc);
 /* to[cols, rows] = from[rows, cols]. */
 void gs_cpu__transpose(float *to, const float *from, uint32_t rows, uint32_t cols);
-/* Transposes the weights of the launch's steps, once a stage and pass. */
+/* Transposes the weights of the launch's steps, or lays them out in pairs of bf16, once a stage and pass. */
 void gs_cpu__transpose_weights(gs_cpu *cpu, const gs_vertex_launch *l);
 /* Floats of the stage's transposed matrices. */
 uint64_t gs_cpu__transposed_matrix_floats(const gs_program *p, const gs_stage *stage);
@@ -29,7 +29,7 @@ typedef struct gs_cpu_outers {
 
 gs_cpu_outers gs_cpu__outers_beside(const gs_stage *stage);
 /* Is the operator's weight laid out anew there? */
-bool gs_cpu__is_transposed(gs_op op);
+bool gs_cpu__is_transposed(const gs_cpu *cpu, gs_op op);
 /* The rows [first, first + rows) of a product, on the calling thread. False when oneDNN fails. */
 bool gs_cpu__product_rows(const gs_cpu_kernels *k, const gs_cpu_step *s, uint32_t first, uint32_t rows);
 /* Are the sums of a lot the transpose of the gradient? */

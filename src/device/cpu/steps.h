@@ -32,6 +32,8 @@ typedef struct gs_cpu_weight {
     uint32_t first, some;    /* MATMUL, MATMUL_T: a goes by the part from this row or column on; OUTER: its gradient has
                               * `some` columns from this one on, the others are 0 */
     const float *transposed; /* MATMUL_T, FAN, FAN_T: the weight as [a_width, width], or NULL */
+    const uint32_t *pairs;   /* the same of all products where they round, in pairs of bf16 */
+    const gs_cpu_bf16 *bf16; /* NULL: they do not */
 } gs_cpu_weight;
 
 /* What a step begins: steps whose partial sums are of the same lots, and among those, steps that take the same rows one

@@ -36,6 +36,9 @@ gnnstream plan store --model gcn $batches --json >plan.batches.json
 refused 1 'over the whole graph' gnnstream bench train store --model gcn --epochs 1 $batches --why
 # shellcheck disable=SC2086
 refused 1 'timed on one device' gnnstream bench train store --model gcn --epochs 1 $batches --device cpu:2
+# Of products that processors round nothing is learned.
+XDG_CACHE_HOME=$PWD/rounded gnnstream bench train store --model gcn --epochs 1 --matmul bf16 >rounded.text 2>err
+[ -s err ] || grep -q '"tasks":[[:space:]]*\[0, 0, 0, 0, 0, 0\]' rounded/gnnstream/machine-*.json || die 'it is'
 # What a device that pretends to be slow computed is learned from, and not that it waited.
 echo '{"switches": [{"devices": 1, "speeds": [0.02]}]}' >slower.json
 slower=(store --model gcn --device cpu:1 --threads 1 --topology slower.json --json)
