@@ -104,7 +104,7 @@ static void stripes_go_to_files_in_turn(void **state)
 {
     enum { FILES = 3, STRIPES = 5 };
     const uint64_t stripe = GS_IO_STRIPE_BYTES, bytes = STRIPES * stripe - 8 * GS_BLOCK_BYTES;
-    char path[FILES][310];
+    char path[FILES][320];
     gs_io_completion done;
     uint32_t ignored;
     fixture b;
