@@ -36,6 +36,7 @@ static gs_status make_plan(gs_batches *b)
     const gs_schedule_config config = {.program = s->program, .chunks = &b->table, .array_sum_bytes = GS_SUM_BYTES,
                                        .host_memory = ANY_MEMORY, .device_memory = ANY_MEMORY,
                                        .topology = &gs_topology_host, .stop = s->config.options->stop, .no_swap = true,
+                                       .frames_apart = gs_session_has_memories(s),
                                        .unstaged_bytes = gs_session_has_memories(s) ? 0 : TILE_BYTES};
     const gs_hop_cut cut = s->config.options->no_prune      ? GS_CUT_NOTHING
                            : gs_session_has_memories(s) ? GS_CUT_ROWS /* a GPU has a kernel for whole stages alone */

@@ -345,8 +345,8 @@ static gs_status zero_sum(struct emitter *e, struct block b, uint32_t sum)
 /* Does one task on the host go over all edges of the stage, in which its sums begin and finish? */
 static bool is_whole(const struct emitter *e)
 {
-    return e->l->parts == 1 && e->plan->devices == 0 && gs_stage_frames_sums(gs_emit__stage(e)) &&
-           has_edges(e, e->seat[0].block, 0);
+    return e->l->parts == 1 && e->plan->devices == 0 && !e->l->config->frames_apart &&
+           gs_stage_frames_sums(gs_emit__stage(e)) && has_edges(e, e->seat[0].block, 0);
 }
 
 static gs_status begin_sums(struct emitter *e, struct block b)

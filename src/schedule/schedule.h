@@ -90,6 +90,7 @@ typedef struct gs_schedule_config {
     bool no_chain;             /* each takes from the host what it needs */
     bool loads, may_load;      /* chunks that are read for the one device come to it past the host; `may_load`: where
                                 * that is predicted to be shorter */
+    bool frames_apart;         /* sums begin and finish in tasks of their own, as on GPUs, not in their edges' */
     uint64_t host_libraries;   /* of host_fixed, what the libraries of devices take: a refusal names it */
     uint64_t host_varies;      /* by so much host_fixed may be more when the same is asked again: a refusal names
                                 * enough */

@@ -849,6 +849,7 @@ gs_status gs_session_plan(gs_session *s, gs_effort *effort)
         .no_chain = s->config.options->no_chain || s->machine.wires.across.network, /* each has a host of its own */
         .loads = s->machine.direct.possible && gs_choice(s->config.options, disk_to_device) == GS_DIRECT_YES,
         .may_load = s->machine.direct.possible,
+        .frames_apart = gs_session_has_memories(s),
         .host_fixed = s->memory.host_fixed,
         .host_libraries = s->memory.libraries,
         .host_varies = s->config.trial ? 0 : GS_SESSION_PROCESS_STEP, /* which trials have in what they find */

@@ -329,7 +329,8 @@ static gs_status make_plan(gs_layer *l, const gs_layer_graph *g)
 {
     const gs_schedule_config config = {.program = l->program, .chunks = &l->table, .array_sum_bytes = GS_SUM_BYTES,
                                        .host_memory = ANY_MEMORY, .device_memory = ANY_MEMORY,
-                                       .topology = &gs_topology_host, .stop = l->options.stop, .no_swap = true};
+                                       .topology = &gs_topology_host, .stop = l->options.stop, .no_swap = true,
+                                       .frames_apart = l->own};
 
     for (int d = 0; d < 2; d++)
         l->chunk[d] = (gs_chunk){.length = GS_BLOCK_BYTES, .edges = GS_MAX(g->edges, 1),
