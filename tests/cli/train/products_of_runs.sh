@@ -85,7 +85,7 @@ python3 - <<'PY'
 import array, random, struct
 draw = random.Random(5)
 edges = [(draw.randrange(60), draw.randrange(60, 1024)) for _ in range(8000)]
-types = [draw.randrange(12) for _ in edges]
+types = [draw.randrange(20) for _ in edges]
 for name, kind, shape, values in (("edges", "<i8", (8000, 2), array.array("q", [v for e in edges for v in e])),
                                   ("edge_types", "<i2", (8000,), array.array("h", types))):
     head = repr({"descr": kind, "fortran_order": False, "shape": shape}).ljust(117) + "\n"
