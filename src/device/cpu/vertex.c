@@ -17,7 +17,8 @@
 #include "device/cpu/steps.h"
 #include "device/cpu/cpu.h"
 
-#define PART_ROWS 512u /* no less than a block of cheap steps takes */
+#define PART_ROWS 512u /* no less than a block of cheap steps takes, and no more than by_matrix() numbers */
+_Static_assert(PART_ROWS <= GS_CPU_TILE_EDGES, "products of a part go by the numbers of its rows");
 #define STRIP_LEAST 128u
 #define STRIP_MOST 1024u
 #define STRIP_STEP 16u /* a cache line of numbers */
